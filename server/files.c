@@ -41,7 +41,7 @@ static void answer_file(exchange *x, const os_file *f, const char *type, const c
         exchange_file(x, p.status, type, f->fd, p.from, p.length);
         return;
     }
-    os_close(f->fd);
+    os_close_file(f->fd);
     if (p.status == 304) {
         exchange_empty(x, 304);
     } else {
@@ -73,10 +73,10 @@ static const char *choose_compressed(const files_folder *folder, const exchange 
             continue;
         }
         if (compressed.folder || compressed.modified < f->modified) {
-            os_close(compressed.fd);
+            os_close_file(compressed.fd);
             continue;
         }
-        os_close(f->fd);
+        os_close_file(f->fd);
         *f = compressed;
         return versions[i].coding;
     }
@@ -115,7 +115,7 @@ void files_serve_folder(void *user, exchange *x)
         return;
     }
     if (f.folder) {
-        os_close(f.fd);
+        os_close_file(f.fd);
         slash ? answer_nothing(x) : redirect(x);
         return;
     }
@@ -128,15 +128,17 @@ void files_serve_folder(void *user, exchange *x)
     if (static_is_worker(path)) {
         exchange_header(x, "Content-Security-Policy", "%s", static_worker_policy);
     }
-    /* Revalidating is cheap here, and files of two builds do not work together. */
-    answer_file(x, &f, type->name, coding, "no-cache");
+    answer_file(x, &f, type->name, coding, static_cache(path));
 }
 
 /* ---- models -------------------------------------------------------------------------------------
  */
 
-static void list_models(const files_models *models, exchange *x)
+static void list_models(files_models *models, exchange *x)
 {
+    if (models->refresh) {
+        models->refresh(models);
+    }
     bz_json_buffer out = {0};
     bz_json j;
     bz_json_init(&j, bz_json_to_buffer, &out);
@@ -147,7 +149,7 @@ static void list_models(const files_models *models, exchange *x)
         os_file f;
         if (os_open_file(models->list[i].path, &f, NULL) ==
             BZ_OK) { /* a deleted file is not listed */
-            os_close(f.fd);
+            os_close_file(f.fd);
             bz_json_object(&j);
             bz_json_put_text(&j, "name", models->list[i].name);
             bz_json_put_uint(&j, "size", f.size);
@@ -168,9 +170,19 @@ static void list_models(const files_models *models, exchange *x)
     free(out.text);
 }
 
+static const files_model *find_model(const files_models *models, const char *name)
+{
+    for (size_t i = 0; i < models->n; i++) {
+        if (strcmp(models->list[i].name, name) == 0) {
+            return &models->list[i];
+        }
+    }
+    return NULL;
+}
+
 void files_serve_models(void *user, exchange *x)
 {
-    const files_models *models = user;
+    files_models *models = user;
     const http_head *h = exchange_head(x);
     static const char below[] = "models/";
     char path[PATH_SIZE];
@@ -184,20 +196,23 @@ void files_serve_models(void *user, exchange *x)
         list_models(models, x);
         return;
     }
-    for (size_t i = 0; a == PATH_OK && !slash && i < models->n; i++) {
-        os_file f;
-        if (strncmp(path, below, sizeof below - 1) == 0 &&
-            strcmp(path + sizeof below - 1, models->list[i].name) == 0) {
-            bz_error err = {0};
-            const bz_status status = os_open_file(models->list[i].path, &f, &err);
-            if (status == BZ_OK) {
-                /* Not in the browser's cache: the page stores models itself. */
-                answer_file(x, &f, "application/octet-stream", "", "no-store");
-            } else {
-                status == BZ_OUT_OF_MEMORY ? answer_busy(x) : answer_nothing(x);
-            }
-            return;
-        }
+    if (a != PATH_OK || slash || strncmp(path, below, sizeof below - 1) != 0) {
+        answer_nothing(x);
+        return;
     }
-    answer_nothing(x);
+    const char *name = path + sizeof below - 1;
+    const files_model *model = find_model(models, name);
+    if (!model && models->refresh) {
+        models->refresh(models);
+        model = find_model(models, name);
+    }
+    os_file f;
+    bz_error err = {0};
+    const bz_status status = model ? os_open_file(model->path, &f, &err) : BZ_NOT_FOUND;
+    if (status == BZ_OK) {
+        /* Not in the browser's cache: the page stores models itself. */
+        answer_file(x, &f, "application/octet-stream", "", "no-store");
+    } else {
+        status == BZ_OUT_OF_MEMORY ? answer_busy(x) : answer_nothing(x);
+    }
 }

@@ -20,6 +20,9 @@ typedef struct files_model {
 typedef struct files_models {
     files_model *list; /* [n] */
     size_t n;
+    size_t n_named; /* those of the command line come first; refresh replaces the others */
+    /* NULL, or brings the list up to date: called when it is asked for, and for unknown names. */
+    void (*refresh)(struct files_models *models);
 } files_models;
 
 /* "/models/NAME" is that file; "/models/" lists names, sizes and which files belong together, as

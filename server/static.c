@@ -11,18 +11,24 @@ const char static_headers[] =
     "Referrer-Policy: no-referrer\r\n"
     "Content-Security-Policy: default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; "
     "worker-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
-    "connect-src 'self' https:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "connect-src 'self' https: http://localhost:* http://127.0.0.1:*; object-src 'none'; base-uri "
+    "'none'; form-action 'none'; "
     "frame-ancestors 'none'\r\n";
 
 const char static_worker_policy[] =
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
-    "connect-src 'self' https:";
+    "connect-src 'self' https: http://localhost:* http://127.0.0.1:*";
 
 bool static_is_worker(const char *path)
 {
     static const char name[] = "worker.js";
     const size_t n = strlen(path), len = sizeof name - 1;
     return n >= len && strcmp(path + n - len, name) == 0 && (n == len || path[n - len - 1] == '/');
+}
+
+const char *static_cache(const char *path)
+{
+    return strncmp(path, "v/", 2) == 0 ? "public, max-age=31536000, immutable" : "no-cache";
 }
 
 /* ---- types ------------------------------------------------------------------------- */

@@ -13,6 +13,10 @@ extern const char static_headers[];
 extern const char static_worker_policy[];
 bool static_is_worker(const char *path);
 
+/* The Cache-Control of a file of the page. In the folder v its address changes with its content;
+ * any other file is revalidated, which is cheap, as files of two builds do not work together. */
+const char *static_cache(const char *path);
+
 typedef struct static_type {
     const char *name;  /* "text/html; charset=utf-8" */
     bool compressible; /* FILE.br and FILE.gz may be sent instead */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
+#include "cli/adapters.h"
 #include "cli/pebble.h"
 #include "server/os.h"
 
@@ -14,7 +16,7 @@
 /* Name of a model in URLs: the last part of its path, without characters that URLs do not allow. */
 static char *address_name(const char *name, bool from_store)
 {
-    const char *slash = strrchr(name, '/');
+    const char *slash = bz_os_last_slash(name);
     name = slash ? slash + 1 : name;
     name += strspn(name, ".");
     const size_t n = strlen(name), end = sizeof ".gguf" - 1;
@@ -38,7 +40,7 @@ static int check_model(const char *path)
         fprintf(stderr, "bezel: %s: %s.\n", path, err.text);
         return status == BZ_NOT_FOUND ? EXIT_NO_MODEL : EXIT_FAILED;
     }
-    os_close(f.fd);
+    os_close_file(f.fd);
     return EXIT_OK;
 }
 
@@ -94,13 +96,93 @@ static int add_files(files_models *files, const bz_store_model *found, const cha
                                      : code;
 }
 
-void serve_free_models(files_models *files)
+static void free_from(files_models *files, size_t first)
 {
-    for (size_t i = 0; i < files->n; i++) {
+    for (size_t i = first; i < files->n; i++) {
         free(files->list[i].name);
         free(files->list[i].path);
     }
+    files->n = first < files->n ? first : files->n;
+}
+
+void serve_free_models(files_models *files)
+{
+    free_from(files, 0);
     free(files->list);
+}
+
+/* ---- the store's models, which change while the server runs ----------------------------------
+ */
+
+/* An address is one part of a path: "user/model:tag" is "user~model:tag.gguf", its first mmproj
+ * file "user~model:tag.mmproj.gguf". Names of the store have no '~'. */
+static bool take_stored(files_models *files, const char *name, size_t projector, const char *path,
+                        const char *of)
+{
+    const size_t size = strlen(name) + sizeof ".mmproj00000000000000000000.gguf";
+    files_model *more = realloc(files->list, (files->n + 1) * sizeof *more);
+    files->list = more ? more : files->list;
+    const files_model m = {more ? malloc(size) : NULL, more ? strdup(path) : NULL, of};
+    if (!m.name || !m.path) {
+        free(m.name);
+        free(m.path);
+        return false;
+    }
+    if (projector == 0) {
+        snprintf(m.name, size, "%s.gguf", name);
+    } else if (projector == 1) {
+        snprintf(m.name, size, "%s.mmproj.gguf", name);
+    } else {
+        snprintf(m.name, size, "%s.mmproj%zu.gguf", name, projector);
+    }
+    for (char *c = m.name; *c; c++) {
+        *c = *c == '/' ? '~' : *c;
+    }
+    files->list[files->n++] = m;
+    return true;
+}
+
+static bool is_listed(const files_models *files, const char *path)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        if (strcmp(files->list[i].path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Leaves out what has no whole GGUF, what the command line has named, and what two names share. */
+static void add_stored(files_models *files, const bz_store_entry *entry)
+{
+    bz_store_model found;
+    bz_error err = {0};
+    if (entry->problem.code != BZ_OK || !entry->path || is_listed(files, entry->path) ||
+        bz_store_resolve(entry->name, &found, &err) != BZ_OK) {
+        return;
+    }
+    /* Without a name it is a file of the working folder, and none of the store. */
+    if (found.name && take_stored(files, entry->name, 0, found.path, NULL)) {
+        const char *of = files->list[files->n - 1].name;
+        for (size_t i = 0; i < found.n_projectors; i++) {
+            take_stored(files, entry->name, i + 1, found.projectors[i], of);
+        }
+    }
+    bz_store_model_free(&found);
+}
+
+static void refresh(files_models *files)
+{
+    bz_store_list list;
+    bz_error err = {0};
+    free_from(files, files->n_named);
+    if (bz_store_list_all(&list, &err) != BZ_OK) {
+        return; /* the models of the command line are left */
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        add_stored(files, &list.entries[i]);
+    }
+    bz_store_list_free(&list);
 }
 
 /* ---- for the API ------------------------------------------------------------------------------
@@ -115,7 +197,7 @@ static bool ends_with_gguf(const char *name)
 /* "gemma-4-E2B-it-Q4_K_M": the name of the file, without .gguf and the number of its part. */
 static void name_of_file(const char *path, char out[PATH_MAX])
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = bz_os_last_slash(path);
     snprintf(out, PATH_MAX, "%s", slash ? slash + 1 : path);
     if (ends_with_gguf(out)) {
         out[strlen(out) - 5] = 0;
@@ -223,20 +305,42 @@ static void add_pebble(engine *e)
     }
 }
 
+static int add_adapters(const cli_options *o, engine *e)
+{
+    bz_error err = {0};
+    bz_status status = BZ_OK;
+    for (size_t i = 0; o->lora[i] && status == BZ_OK; i++) {
+        char *path = NULL;
+        float scale;
+        status = adapters_parse(o->lora[i], &path, &scale, &err);
+        status = status == BZ_OK ? engine_add_adapter(e, path, scale, &err) : status;
+        free(path);
+    }
+    return status == BZ_OK ? EXIT_OK : cli_error(&err);
+}
+
 int serve_add_models(const cli_options *o, files_models *files, engine *e)
 {
     int code = EXIT_OK;
     if (o->mmproj && (!o->models[0] || o->models[1])) {
         return cli_usage_error("serve", "'--mmproj' needs exactly one model.");
     }
+    if (o->lora[0] && (!o->models[0] || o->models[1])) {
+        return cli_usage_error("serve", "'--lora' needs exactly one model.");
+    }
     for (size_t i = 0; code == EXIT_OK && o->models[i]; i++) {
         bz_os_info info;
         const bool is_folder = bz_os_stat(o->models[i], &info, NULL) == BZ_OK && info.folder;
+        if (is_folder && o->lora[0]) {
+            return cli_usage_error("serve", "'--lora' needs one model, not a folder.");
+        }
         code = is_folder ? add_folder(files, e, o->models[i])
                          : add_model(files, e, o->models[i], o->mmproj);
     }
     if (!o->models[0]) {
         add_pebble(e);
     }
-    return code;
+    files->n_named = files->n;
+    files->refresh = refresh;
+    return code == EXIT_OK ? add_adapters(o, e) : code;
 }

@@ -5,7 +5,7 @@ import os
 
 
 def add(top, name, model, config=None, **layers):
-    """model: path of a GGUF file. layers: kind=text or a value that becomes JSON, such as system="Be brief.", params={...}, messages=[...]"""
+    """model: path of a GGUF file. layers: kind=text, bytes or a value that becomes JSON, such as system="Be brief.", params={...}, messages=[...]"""
     def blob(data):
         digest = hashlib.sha256(data).hexdigest()
         with open(os.path.join(top, "blobs", "sha256-" + digest), "wb") as f:
@@ -15,7 +15,7 @@ def add(top, name, model, config=None, **layers):
     os.makedirs(os.path.join(top, "blobs"), exist_ok=True)
     with open(model, "rb") as f:
         kinds = [("model", f.read())]
-    kinds += [(kind, (value if isinstance(value, str) else json.dumps(value)).encode()) for kind, value in layers.items()]
+    kinds += [(kind, value if isinstance(value, bytes) else (value if isinstance(value, str) else json.dumps(value)).encode()) for kind, value in layers.items()]
     config = config or {"model_format": "gguf", "model_family": "gemma4", "model_type": "11M", "file_type": "Q4_K_M"}
     manifest = {"schemaVersion": 2,
                 "config": {"mediaType": "application/vnd.docker.container.image.v1+json", **blob(json.dumps(config).encode())},

@@ -7,6 +7,7 @@ Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
 """
 import gzip
 import http.client
+import hashlib
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import fake_store  # noqa: E402
 from cases import case, finish, need  # noqa: E402
 from progress import PATIENCE, wait_until  # noqa: E402
 
@@ -32,7 +34,7 @@ class Server:
     """bezel serve in a folder, until the end of the block"""
 
     def __init__(self, *args, env=None):
-        self.p = subprocess.Popen([BEZEL, "serve", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})},
+        self.p = subprocess.Popen([BEZEL, "serve", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "OLLAMA_MODELS": "/nonexistent/store/models", **(env or {})},
                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup's children ignore it
         self.line = self.p.stdout.readline().decode()
         m = re.match(r"http://(\S+):(\d+)/ ", self.line)
@@ -101,7 +103,7 @@ class Site:
         self.big = bytes(range(256)) * 16384  # 4 MiB
         write(os.path.join(self.top, "secret.txt"), b"secret")
         for name, data in (("index.html", b"<h1>page</h1>"), ("app.js", b"plain();" * 100), ("sub/index.html", b"below"), ("a b/\u00e4.txt".encode(), b"odd name"),
-                           ("big.bin", self.big), ("empty.txt", b""), (".hidden", b"secret"), (".git/config", b"secret"), ("engine.wasm", b"\0asm"), ("sub/worker.js", b"work();"), ("sub/coworker.js", b"rest();")):
+                           ("big.bin", self.big), ("empty.txt", b""), (".hidden", b"secret"), (".git/config", b"secret"), ("engine.wasm", b"\0asm"), ("v/0123456789ab/main.js", b"named();"), ("sub/v/main.js", b"other();"), ("sub/worker.js", b"work();"), ("sub/coworker.js", b"rest();")):
             write(os.path.join(self.root.encode(), name if isinstance(name, bytes) else name.encode()), data)
         write(os.path.join(self.root, "app.js.gz"), gzip.compress(b"plain();" * 100))
         write(os.path.join(self.root, "app.js.br"), b"brotli, for all we know")
@@ -133,13 +135,15 @@ def page(s, site):
                         ("Cross-Origin-Resource-Policy", "same-origin"), ("Referrer-Policy", "no-referrer")):
         need(h[name] == value, f"{name}: {h[name]}")
     policy = dict(p.strip().split(" ", 1) for p in h["Content-Security-Policy"].split(";"))
-    need(policy["script-src"] == "'self' 'wasm-unsafe-eval'" and policy["connect-src"] == "'self' https:" and policy["worker-src"] == "'self'" and
+    need(policy["script-src"] == "'self' 'wasm-unsafe-eval'" and policy["connect-src"] == "'self' https: http://localhost:* http://127.0.0.1:*" and policy["worker-src"] == "'self'" and
          "blob:" in policy["img-src"] and policy["default-src"] == "'self'" and policy["object-src"] == "'none'", str(policy))
     for path, kind, want in (("/app.js", "text/javascript; charset=utf-8", b"plain();" * 100), ("/engine.wasm", "application/wasm", b"\0asm"), ("/sub/", "text/html; charset=utf-8", b"below"),
                              ("/a%20b/%C3%A4.txt", "text/plain; charset=utf-8", b"odd name"), ("/big.bin", "application/octet-stream", site.big), ("/index.html?a=b", "text/html; charset=utf-8", b"<h1>page</h1>"),
                              ("/empty.txt", "text/plain; charset=utf-8", b"")):
         status, h, body = s.ask(path)
         need(status == 200 and body == want and h["Content-Type"] == kind, f"{path}: {status} {h['Content-Type']} {body[:20]}")
+    for path, cache in (("/v/0123456789ab/main.js", "public, max-age=31536000, immutable"), ("/sub/v/main.js", "no-cache")):
+        need(s.ask(path)[1]["Cache-Control"] == cache, path)
     for path, own in (("/sub/worker.js", True), ("/sub/coworker.js", False)):
         policies = s.ask(path)[1].get_all("Content-Security-Policy")
         need(len(policies) == 1 + own and any("default-src 'none'" in p for p in policies) == own, f"{path}: {policies}")
@@ -410,6 +414,72 @@ def places(site):
         p.stdout.close()
 
 
+def answers(s, model):
+    """the status and the text of one token"""
+    c = http.client.HTTPConnection(s.host, s.port, timeout=PATIENCE)
+    c.request("POST", "/api/generate", json.dumps({"model": model, "prompt": "hi", "stream": False, "keep_alive": 0, "options": {"num_predict": 1, "temperature": 0}}))
+    r = c.getresponse()
+    got = r.status, json.loads(r.read())
+    c.close()
+    return got
+
+
+def is_confined(process):
+    with open(f"/proc/{process}/status", encoding="utf-8") as f:
+        return "Seccomp:\t2" in f.read()
+
+
+def sandboxed(site):
+    """what a confined server may read and write: the folders of its models, of their links, and the store"""
+    top = os.path.join(site.top, "confined")
+    here, there, store = os.path.join(top, "here"), os.path.join(top, "there"), os.path.join(top, "ollama", "models")
+    os.makedirs(here)
+    os.makedirs(there)
+    model, link, real = os.path.join(here, "m.gguf"), os.path.join(here, "l.gguf"), os.path.join(there, "r.gguf")
+    shutil.copy(NANO, model)
+    shutil.copy(NANO, real)
+    os.symlink(real, link)
+    possible = subprocess.run([BEZEL, "show", NANO, "--sandbox", "on"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+    for mode, confined in (("on", True), ("auto", possible), ("off", False)):
+        if mode == "on" and not possible:
+            fails("--sandbox", "on", code=4, why="is not possible")
+            continue
+        shutil.rmtree(os.path.dirname(store), ignore_errors=True)
+        with Server("--dir", site.root, "--model", model, "--model", link, "--sandbox", mode, "--port", "0", env={"OLLAMA_MODELS": store}) as s:
+            with open(f"/proc/{s.p.pid}/task/{s.p.pid}/children", encoding="utf-8") as f:
+                downloads = f.read().split()  # one process, if this build can pull
+            need(is_confined(s.p.pid) == confined, f"seccomp with {mode}")
+            for process in downloads:
+                wait_until(lambda process=process: is_confined(process) == confined, f"seccomp of downloads with {mode}")
+            want = answers(s, "m")
+            need(want[0] == 200 and answers(s, "l")[0] == 200, f"{mode}: {want}")
+            shutil.copy(NANO, model + ".new")
+            os.rename(model + ".new", model)
+            need(answers(s, "m")[1].get("response") == want[1]["response"], f"{mode}: a file that was replaced")
+            need(s.ask("/models/l.gguf")[0] == 200 and s.ask("/index.html")[2] == b"<h1>page</h1>", f"{mode}: a link for the page")
+            os.unlink(link)
+            os.symlink(site.huge, link)
+            got = s.ask("/models/l.gguf", Range="bytes=0-3")[2]
+            need((got == b"GGUF") == (not confined), f"{mode}: a file of another folder: {got[:40]}")
+            os.unlink(link)
+            os.symlink(real, link)
+            if confined:
+                need(os.path.isdir(store), "the store was not created")
+            os.makedirs(store, exist_ok=True)
+            fake_store.add(store, "near:latest", NANO)
+            need(answers(s, "near")[0] == 200, f"{mode}: a model that came into the store")
+            c = http.client.HTTPConnection(s.host, s.port, timeout=PATIENCE)
+            for method, path, body in (("POST", "/api/copy", {"source": "near", "destination": "other"}), ("DELETE", "/api/delete", {"model": "near"})):
+                c.request(method, path, json.dumps(body))
+                r = c.getresponse()
+                need((r.status, r.read())[0] == 200, f"{mode}: {path}: {r.status}")
+            c.close()
+            need(answers(s, "other")[0] == 200 and answers(s, "near")[0] == 404, f"{mode}: copied and removed")
+            s.end()
+            need(not any(os.path.exists(f"/proc/{process}") for process in downloads), "the process for downloads is left")
+    fails("--sandbox", "sometimes", code=2, why="unknown sandbox 'sometimes'")
+
+
 def more_options(site):
     golden = os.path.join(MODELS, "..", "golden", "e-like")
     eyes = ("--mmproj", os.path.join(golden, "mmproj.gguf"))
@@ -450,6 +520,33 @@ def more_options(site):
     write(os.path.join(store, "manifests", "registry.ollama.ai", "library", "gemma4", "e2b"), json.dumps({"schemaVersion": 2, "layers": [layer]}).encode())
     with Server("--dir", site.root, "--model", "gemma4:e2b", env={"OLLAMA_MODELS": store}) as s:
         need(s.ask("/models/gemma4:e2b.gguf")[2] == b"GGUF....", s.line)
+    stored_models(site, store)
+
+
+def stored_models(site, store):
+    """all models of the store, also those that come while the server runs"""
+    def add(name, **layers):
+        found = []
+        for kind, data in layers.items():
+            digest = hashlib.sha256(data).hexdigest()
+            write(os.path.join(store, "blobs", "sha256-" + digest), data)
+            found.append({"mediaType": f"application/vnd.ollama.image.{kind}", "digest": "sha256:" + digest, "size": len(data)})
+        write(os.path.join(store, "manifests", "registry.ollama.ai", *name), json.dumps({"schemaVersion": 2, "layers": found}).encode())
+
+    def listed(s):
+        return sorted((m["name"], m["size"], m.get("of")) for m in json.loads(s.ask("/models/")[2])["models"])
+    with Server("--dir", site.root, "--model", NANO, env={"OLLAMA_MODELS": store}) as s:
+        own = [("nano-e-f32.gguf", os.path.getsize(NANO), None)] if os.path.basename(NANO) == "nano-e-f32.gguf" else [m for m in listed(s) if "nano" in m[0]]
+        need(listed(s) == sorted([*own, ("gemma4:e2b.gguf", 8, None)]), str(listed(s)))
+        add(("user", "mine", "latest"), model=b"GGUF.mine", projector=b"GGUF.eyes!")
+        need(s.ask("/models/user~mine:latest.gguf", Range="bytes=5-8")[2] == b"mine", "a new model, before the list was asked for")
+        need(listed(s) == sorted([*own, ("gemma4:e2b.gguf", 8, None), ("user~mine:latest.gguf", 9, None), ("user~mine:latest.mmproj.gguf", 10, "user~mine:latest.gguf")]), str(listed(s)))
+        need(s.ask("/models/user~mine:latest.mmproj.gguf")[2] == b"GGUF.eyes!", "its mmproj file")
+        write(os.path.join(store, "manifests", "registry.ollama.ai", "library", "odd", "latest"), b"{")
+        for path in ("~etc~passwd", "..~..~etc~passwd", "user~mine:latest", "~" * 300, "odd:latest.gguf", NANO.replace("/", "~")):
+            need(s.ask("/models/" + path)[0] == 404, path)
+        os.remove(os.path.join(store, "manifests", "registry.ollama.ai", "user", "mine", "latest"))
+        need(not any("mine" in m[0] for m in listed(s)) and s.ask("/models/user~mine:latest.gguf")[0] == 404, "removed")
 
 
 def main():
@@ -462,7 +559,7 @@ def main():
                 case("serve: " + name, lambda run=run: run(s, site))
             took, code, out, err = s.end()
             case("serve: the end", lambda: need(code == 0 and out == "" and len(err.splitlines()) == 1 and "the API cannot run" in err, f"{code} {out!r} {err!r}"))
-        for name, run in (("signals", signals), ("a socket of systemd", inherited), ("ports and addresses", ports), ("missing folders and models", places), ("more options", more_options)):
+        for name, run in (("signals", signals), ("a socket of systemd", inherited), ("ports and addresses", ports), ("missing folders and models", places), ("the sandbox", sandboxed), ("more options", more_options)):
             case("serve: " + name, lambda run=run: run(site))
     finally:
         site.remove()
