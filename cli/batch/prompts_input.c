@@ -2,18 +2,18 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/os_program.h"
 #include "cli/interrupt.h"
 
 bool prompts_input_shard(prompts_input *in, const char *text)
 {
     unsigned shard = 1, of = 1;
     char rest;
-    if (text && (sscanf(text, "%9u/%9u%c", &shard, &of, &rest) != 2 || shard < 1 || shard > of)) {
+    if (text && (sscanf(text, "%9u/%9u%c", &shard, &of, &rest) != 2 || of < 1 || shard > of)) {
         return false;
     }
-    in->shard = shard;
+    in->shard = shard ? shard : of;
     in->of = of;
     return true;
 }
@@ -21,7 +21,7 @@ bool prompts_input_shard(prompts_input *in, const char *text)
 bz_status prompts_input_open(prompts_input *in, const char *path, bz_error *err)
 {
     in->path = path;
-    in->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rbe");
+    in->file = strcmp(path, "-") == 0 ? stdin : bz_os_stream(path, "rb");
     if (!in->file) {
         return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "Cannot read %s: %s.",
                        path, strerror(errno));
@@ -75,14 +75,14 @@ bz_status prompts_input_next(prompts_input *in, bz_error *err)
 /* By another descriptor, so that reading is not disturbed. */
 uint64_t prompts_input_count(const prompts_input *in)
 {
-    struct stat st;
-    FILE *f = in->file != stdin && fstat(fileno(in->file), &st) == 0 && S_ISREG(st.st_mode)
-                  ? fopen(in->path, "rbe")
+    bz_os_info info;
+    FILE *f = in->file != stdin && bz_os_stat_file(bz_os_file_of(in->file), &info) && !info.folder
+                  ? bz_os_stream(in->path, "rb")
                   : NULL;
     uint64_t line = 1, n = 0;
     bool text = false;
     for (int c = 0; f && c != EOF && !interrupt_stop();) {
-        c = getc_unlocked(f);
+        c = getc(f);
         if (c != '\n' && c != EOF) {
             text = text || !memchr(" \t\r", c, 3);
             continue;
