@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
 """Files that a stranger made: refused with one sentence, never a crash.  test_hostile.py PROGRAM MODELS"""
-import fcntl
 import os
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import gguf_io as g  # noqa: E402
 from cases import case, finish, need, same  # noqa: E402
+from progress import wait_until, writes_to_full_pipe  # noqa: E402
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 GOLDEN = os.path.join(MODELS, "..", "golden")
@@ -136,8 +133,7 @@ def shortened_while_shown(folder):
     path = os.path.join(folder, "shown.gguf")
     for args, where in ((["show", path, "--json"], "stderr"), (["verify", path, "--json"], "stdout")):
         shutil.copy(NANO, path)
-        with subprocess.Popen([BEZEL, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
-            fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        with subprocess.Popen([BEZEL, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pipesize=4096) as p:
             if args[0] == "show":
                 p.stdout.read(1)  # its output does not fit into the pipe
             os.truncate(path, 100)
@@ -168,13 +164,8 @@ def sandboxed():
 
 def blocked_output():
     """Ctrl-C ends a program whose output nobody reads"""
-    with subprocess.Popen([BEZEL, "run", NANO, "hi", "--json", "--ignore-end", "-n", "100000", "--seed", "3"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
-        fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
-        waiting, unchanged = 0, 0
-        while waiting < 2048 or unchanged < 50:  # the next event does not fit
-            time.sleep(0.02)
-            before, waiting = waiting, struct.unpack("i", fcntl.ioctl(p.stdout, termios.FIONREAD, bytes(4)))[0]
-            unchanged = unchanged + 1 if waiting == before else 0
+    with subprocess.Popen([BEZEL, "run", NANO, "hi", "--json", "--ignore-end", "-n", "100000", "--seed", "3", "--threads", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, pipesize=4096) as p:
+        wait_until(lambda: writes_to_full_pipe(p.pid), "full pipe")
         p.send_signal(signal.SIGINT)
         same(p.wait(timeout=60), 130, "the exit code")
 
