@@ -4,7 +4,7 @@
   run.py SUITE...          runs them
   run.py --build SUITE...  prints the programs that make has to build for them
 
-`make test` runs the suites asan, native, gpu, web, browser, tsan and arm64; `make test-all` runs them in full
+`make test` runs the suites asan, native, gpu, web, browser, tsan, arm64 and systems; `make test-all` runs them in full
 (asan-full, native-full ...), and gpu-asan.
 
 A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons before it. A program that
@@ -41,11 +41,11 @@ PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_pr
 # These are slow under the sanitizers: BEZEL_QUICK there, in full in the plain build.
 SLOW_UNDER_ASAN = ("test_embedding", "test_generate", "test_grammar", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth",
                    "test_threads", "cli test_batch", "cli test_pebble_diffusion", "cli test_show", "cli test_structured")
-# In the short form everywhere in `make test`: more tokens take the same branches.
-SHORT = ("test_long_context",)
+# In the short form everywhere in `make test`: more tokens take the same branches; the wheel on arm64 and on a GPU, and Ray.
+SHORT = ("test_draft", "test_long_context", "lib test_python", "lib test_scale", "dist test_deb")
 REPLACES_ALLOCATOR = ("test_alloc",)                   # as the sanitizers do
 # What depends on the instruction set: kernels, block formats, goldens through them, and the thread pool.
-ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_quant", "test_synth", "test_threads", "test_towers")
+ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_products", "test_quant", "test_synth", "test_threads", "test_towers")
 # In full also in `make test`: the others run on fewer inputs there, as a software adapter compiles and computes slowly.
 GPU_FULL = ("test_kernels", "test_fuse")
 GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
@@ -55,7 +55,13 @@ LONG = ("gpu test_model", "gpu test_faults", "gpu test_tokens", "web node test_e
         "gpu test_media", "gpu test_limits", "gpu test_stream", "gpu test_verbs", "native test_session",
         "gpu test_diffusion_verbs", "web node test_goldens", "gpu test_encoder", "native lib test_convert",
         "gpu test_loading", "web deno test_goldens", "native cli test_pebble_diffusion", "arm64 test_golden")
+# Under Wine: a few in `make test`.
+WINDOWS = ("gguf", "files", "kernels", "http")
+WINDOWS_FULL = (*WINDOWS, "chat", "embedding", "generate", "gguf_broken", "golden", "json", "open", "options", "parse", "pebble", "quant",
+                "sampler", "session", "sha256", "static", "synth", "threads", "tokenizer", "towers", "utf8")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_serve_load", "test_chat_pty", "test_verbs_pty")
+
+CPU = {"BEZEL_DEVICE": "cpu"}                          # what does not name a device does not look for one
 
 Program = collections.namedtuple("Program", "suite label command env one_at_a_time")
 Result = collections.namedtuple("Result", "program passed failures seconds cpu")
@@ -91,6 +97,16 @@ def on_gpu(*command):
     return ["sh", "tools/gpu-env.sh", *command]
 
 
+def releases(full):
+    """what a release consists of, installed; in `make test` the packages that make dist-quick makes"""
+    folder = "build/dist" if full else "build/dist-quick"
+    arguments = {"test_container": [folder, "build/static/amd64/ca-certificates.crt", "build/bezel"], "test_reproducible": [folder]}
+    for t in names("tests/dist/test_*.py"):
+        if full or f"dist {t}" in SHORT:
+            command = [PYTHON, f"tests/dist/{t}.py", *arguments.get(t, [folder, "build/bezel"])]
+            yield f"dist {t}", command, {} if full else QUICK
+
+
 def suite_native(full):
     for t in names("tests/test_*.c"):
         if full or t in (*PLAIN, *SLOW_UNDER_ASAN, *SHORT):
@@ -101,7 +117,8 @@ def suite_native(full):
     for t in names("tests/source/test_*.py"):
         yield f"source {t}", [PYTHON, f"tests/source/{t}.py"], {}
     for t in names("tests/lib/test_*.py"):
-        yield f"lib {t}", [PYTHON, f"tests/lib/{t}.py", "build", MODELS], {}
+        yield f"lib {t}", [PYTHON, f"tests/lib/{t}.py", "build", MODELS], QUICK if f"lib {t}" in SHORT and not full else {}
+    yield from releases(full)
 
 
 def suite_asan(full):
@@ -144,9 +161,10 @@ def suite_gpu_asan(full):
 def suite_web(full):
     """the same adapter under Dawn (Node) and wgpu (Deno)"""
     deno = ["build/web/node_modules/@deno/linux-x64-glibc/deno", "run", "-A", "--no-config", "--no-lock"]
-    yield "test_kernels", [*node(), "--no-warnings", "tests/web/run_wasi.mjs", "build/web/test_kernels.wasm"], {}
+    for t in ["test_kernels", "test_products"]:
+        yield t, [*node(), "--no-warnings", "tests/web/run_wasi.mjs", f"build/web/{t}.wasm"], {}
     both = ["test_device", "test_goldens", *(["test_types"] if full else [])]
-    for t in [*both, "test_matrices", "test_engine", "test_media", "test_embeddings", "test_package", "test_worker", "test_download"]:
+    for t in [*both, "test_matrices", "test_engine", "test_media", "test_embeddings", "test_loras", "test_package", "test_worker", "test_download", "test_hosts"]:
         for host in ["node", "deno"] if t in both else ["node"]:
             runtime = node() if host == "node" else deno
             uses = ["build/tests/gpu/list_pipelines"] if t == "test_matrices" else []
@@ -159,7 +177,15 @@ def suite_browser(full):
         yield t, on_gpu(*node(), f"build/web/js/tests/browser/{t}.js"), {} if full else QUICK
 
 
-SUITES = {"asan": suite_asan, "native": suite_native, "gpu": suite_gpu, "gpu-asan": suite_gpu_asan, "web": suite_web,
+def suite_systems(full):
+    """the builds for Windows, under Wine, and for macOS"""
+    units = WINDOWS_FULL if full else WINDOWS
+    yield "windows", [PYTHON, "tests/systems/test_windows.py", "build/test-windows/bezel.exe", "build/bezel",
+                      *(f"build/test-windows/tests/test_{t}.exe" for t in units)], {} if full else QUICK
+    yield "macos", [PYTHON, "tests/systems/test_macos.py", *(f"{a}=build/test-macos-{a}/bezel" for a in ("arm64", *(["x86_64"] if full else [])))], {}
+
+
+SUITES = {"systems": suite_systems, "asan": suite_asan, "native": suite_native, "gpu": suite_gpu, "gpu-asan": suite_gpu_asan, "web": suite_web,
           "browser": suite_browser, "tsan": suite_tsan, "arm64": suite_arm64}
 
 
@@ -169,13 +195,13 @@ def programs_of(name):
     if not make:
         sys.exit(f"run.py: there is no suite {name}; suites: {', '.join(SUITES)}, each also with -full")
     for label, command, env in make(full):
-        env = {**ONE_DRIVER_THREAD, **os.environ, **env}
+        env = {**ONE_DRIVER_THREAD, **CPU, **os.environ, **env}
         yield Program(name, f"{name} {label}", command, env, make == suite_browser or label.split()[-1] in WATCHES_CLOCK)
 
 
 def built_by_make(programs):
     words = {word for p in programs for word in p.command}
-    return sorted(w for w in words if re.fullmatch(r"build/((asan|tsan|arm64)/)?(bezel|tests/\S+)", w))
+    return sorted(w for w in words if re.fullmatch(r"build/((asan|tsan|arm64|test-windows)/)?(bezel(\.exe)?|tests/\S+)", w))
 
 
 # ---- one program ------------------------------------------------------------------

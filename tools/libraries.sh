@@ -8,7 +8,7 @@
 # Environment: CC, CFLAGS and LDFLAGS, as the build uses them.
 set -eu
 
-# Key, Debian package, headers (comma-separated), linker flags, and what is missing without it.
+# Key, Debian packages (comma-separated), headers (comma-separated), linker flags, and what is missing without it.
 # A key other than `edit` and `curl` is also the name of a source file in cli/media.
 table() {
     cat <<'TABLE'
@@ -17,6 +17,7 @@ png   libpng-dev           png.h              -lpng               PNG
 webp  libwebp-dev          webp/demux.h       -lwebp,-lwebpdemux  WebP
 gif   libgif-dev           gif_lib.h          -lgif               GIF
 sound libsndfile1-dev      sndfile.h          -lsndfile           sound other than WAV
+video libavformat-dev,libswscale-dev libavformat/avformat.h,libswscale/swscale.h -lavformat,-lavcodec,-lswscale,-lavutil video
 edit  libedit-dev          histedit.h         -ledit              line editing
 curl  libcurl4-openssl-dev curl/curl.h        -lcurl              pulling models
 TABLE
@@ -57,9 +58,11 @@ while read -r key package _ flags name; do
         case $key in
         edit) edit=$flags ;;
         curl) curl=$flags ;;
+        video) ;; # loaded when a video is read
         *) media="$media $(split "$flags")" ;;
         esac
     else
+        package=$(split "$package")
         packages="$packages $package"
         without="$without${without:+, }$name"
         defines="$defines -DMISSING_$(echo "$key" | tr a-z A-Z)='\"$package\"'"

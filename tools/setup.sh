@@ -8,8 +8,15 @@
 #   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
 #                    web/package.json: TypeScript, WebGPU for Node, Deno, and a browser driver
 #   setup.sh clients Python and Node packages that the server is tested with, under build/clients
+#   setup.sh python  packages that the wheel and deploy/ are tested with (types, platform tags, decoders, schemas), under
+#                    build/python, and under build/nginx a proxy
+#   setup.sh ray     Ray, under build/ray: for `make test-all` only, as it is larger than all the rest
+#   setup.sh dist    what `make dist` and its tests need: Debian's packaging tools, an arm64 compiler, and what the
+#                    archives of libraries are configured with
 #   setup.sh gpu     WebGPU for a machine without a GPU: Dawn and Mesa's software Vulkan driver,
 #                    both under build/; tools/gpu-env.sh sets the environment for them
+#   setup.sh windows the compiler of `make windows`, and Wine, in which its programs are tested
+#   setup.sh macos   the compiler of `make macos`: Zig's package of PyPI, under build/zig
 #   setup.sh browser web and gpu, Chromium, and under build/browser a Chromium whose WebGPU uses that
 #                    software driver instead of its own slower one
 #
@@ -35,7 +42,7 @@ want libc6-dev has_header stdio.h
 want make command -v make
 missing="$missing $(sh tools/libraries.sh packages)"
 case $group in
-run | test)
+run | test | python | ray)
     want python3 command -v /usr/bin/python3
     want python3-numpy /usr/bin/python3 -c 'import numpy'
     ;;
@@ -54,11 +61,29 @@ test)
     want groff-base command -v groff
     want openssl command -v openssl
     want curl command -v curl
+    want ffmpeg command -v ffmpeg
+    ;;
+windows)
+    want gcc-mingw-w64-x86-64-win32 command -v x86_64-w64-mingw32-gcc-win32
+    want wine64 test -x /usr/lib/wine/wine64
+    ;;
+macos)
+    want python3-venv /usr/bin/python3 -c 'import ensurepip'
+    want file command -v file
     ;;
 clients)
     want python3-venv /usr/bin/python3 -c 'import ensurepip'
     want nodejs command -v node
     want npm command -v npm
+    ;;
+ray)
+    want python3-venv /usr/bin/python3 -c 'import ensurepip'
+    ;;
+python)
+    want python3-venv /usr/bin/python3 -c 'import ensurepip'
+    want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+    want libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
+    want qemu-user command -v qemu-aarch64
     ;;
 web)
     want clang-19 command -v clang-19
@@ -74,11 +99,27 @@ browser)
     want chromium test -x /usr/lib/chromium/chromium
     want libvulkan-dev has_header vulkan/vulkan.h
     ;;
+dist)
+    want dpkg-dev command -v dpkg-source
+    want debhelper command -v dh
+    want lintian command -v lintian
+    want buildah command -v buildah
+    want autoconf command -v autoconf
+    want automake command -v automake
+    want libtool command -v libtoolize
+    want pkg-config command -v pkg-config
+    want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+    want libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
+    want qemu-user command -v qemu-aarch64
+    want ffmpeg command -v ffmpeg
+    want bzip2 command -v bzip2
+    want xz-utils command -v xz
+    ;;
 gpu)
     # The system's driver package depends on the libraries that the newer driver under build/ needs too.
     want libvulkan1 sh -c 'ls /usr/lib/*/libvulkan.so.1'
     want mesa-vulkan-drivers sh -c 'ls /usr/lib/*/libvulkan_lvp.so'
-    [ -e build/webgpu/$dawn/libwebgpu_wrapper.so ] || want npm command -v npm
+    [ -e build/webgpu/bun-webgpu-linux-x64-0.1.7.tgz ] || want npm command -v npm
     ;;
 esac
 
@@ -98,26 +139,30 @@ if [ -n "${missing# }" ]; then
     DEBIAN_FRONTEND=noninteractive $as_root $install -qq >/dev/null
 fi
 
-# A registry for the tests of `bezel pull`. Only unpacked: installing it would start a service.
-get_registry() {
-    to=$PWD/build/registry
-    [ ! -x "$to/usr/bin/docker-registry" ] || return 0
-    echo "Unpacking docker-registry under build/registry" >&2
+# Only unpacked, under build/: installing it would start a service.
+unpack() { # PACKAGE FOLDER PROGRAM
+    package=$1
+    to=$PWD/build/$2
+    [ ! -x "$to/$3" ] || return 0
+    echo "Unpacking $package under build/$2" >&2
     rm -rf "$to"
     mkdir -p "$to"
-    set -- apt-get download -qq -o APT::Sandbox::User="$(id -un)" docker-registry
+    set -- apt-get download -qq -o APT::Sandbox::User="$(id -un)" "$package"
     (cd "$to" && "$@" 2>/dev/null) || { # no lists of packages yet
         if [ "$(id -u)" = 0 ]; then apt-get update -qq; else sudo -n apt-get update -qq; fi
         (cd "$to" && "$@")
     }
-    dpkg-deb -x "$to"/docker-registry_*.deb "$to/unpacked"
-    rm "$to"/docker-registry_*.deb
+    dpkg-deb -x "$to/$package"_*.deb "$to/unpacked"
+    rm "$to/$package"_*.deb
     # Last, so that it marks a complete installation.
     mv "$to/unpacked/usr" "$to/usr"
 }
 
 if [ "$group" = test ]; then
-    get_registry
+    unpack docker-registry registry usr/bin/docker-registry # for the tests of `bezel pull`
+fi
+if [ "$group" = python ]; then
+    unpack nginx nginx usr/sbin/nginx
 fi
 
 if [ "$group" = web ]; then
@@ -147,6 +192,48 @@ if [ "$group" = clients ]; then
         npm ci --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/clients
         cat tests/clients/requirements.txt tests/clients/package-lock.json > build/clients/installed # last: it is complete
     fi
+    if [ ! -d build/clients/suite ]; then
+        # The JSON Schema Test Suite, which the source package of jsonschema contains.
+        suite=jsonschema-4.26.0
+        echo "Unpacking the JSON Schema Test Suite under build/clients/suite" >&2
+        rm -rf build/clients/suite.new
+        mkdir build/clients/suite.new
+        build/clients/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary jsonschema \
+            -d build/clients/suite.new jsonschema==${suite#jsonschema-}
+        echo "0c26707e2efad8aa1bfc5b7ce170f3fccc2e4918ff85989ba9ffa9facb2be326  build/clients/suite.new/$suite.tar.gz" | sha256sum -c --quiet
+        tar -xzf build/clients/suite.new/$suite.tar.gz -C build/clients/suite.new --strip-components=3 $suite/json/tests/draft2020-12
+        rm build/clients/suite.new/$suite.tar.gz
+        mv build/clients/suite.new build/clients/suite # last: it is complete
+    fi
+fi
+
+zig=0.17.0
+if [ "$group" = macos ] && [ "$(cat build/zig/installed 2>/dev/null)" != $zig ]; then
+    echo "Installing Zig $zig under build/zig" >&2
+    rm -rf build/zig
+    mkdir -p build/zig
+    /usr/bin/python3 -m venv build/zig/python
+    build/zig/python/bin/pip install -q --disable-pip-version-check --no-deps "ziglang==$zig"
+    (cd build/zig && ln -s python/lib/python3.*/site-packages/ziglang/zig zig)
+    build/zig/zig version | grep -qx $zig
+    echo $zig > build/zig/installed # last, so that it marks a complete installation
+fi
+
+# With numpy of the system.
+if [ "$group" = python ] && ! cmp -s tests/python/requirements.txt build/python/installed; then
+    echo "Installing packages for the tests of the wheel under build/python" >&2
+    rm -rf build/python
+    /usr/bin/python3 -m venv --system-site-packages build/python
+    build/python/bin/pip install -q --disable-pip-version-check --no-deps -r tests/python/requirements.txt
+    cp tests/python/requirements.txt build/python/installed # last: it is complete
+fi
+
+if [ "$group" = ray ] && ! cmp -s tests/python/requirements-ray.txt build/ray/installed; then
+    echo "Installing Ray under build/ray" >&2
+    rm -rf build/ray
+    /usr/bin/python3 -m venv build/ray
+    build/ray/bin/pip install -q --disable-pip-version-check --no-deps -r tests/python/requirements-ray.txt
+    cp tests/python/requirements-ray.txt build/ray/installed # last: it is complete
 fi
 
 # The archive of this release in apt's sources, in either of their two formats.
@@ -209,6 +296,11 @@ if [ "$group" = gpu ]; then
         exit 1
     fi
     get_lavapipe
+    # The archive as well, for the tests of `bezel setup-gpu`.
+    if [ ! -e build/webgpu/bun-webgpu-linux-x64-0.1.7.tgz ]; then
+        mkdir -p build/webgpu
+        npm pack --silent --pack-destination build/webgpu bun-webgpu-linux-x64@0.1.7 >/dev/null
+    fi
     if [ ! -e build/webgpu/$dawn/libwebgpu_wrapper.so ]; then
         echo "Installing Dawn under build/webgpu" >&2
         mkdir -p build/webgpu

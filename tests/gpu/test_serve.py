@@ -37,16 +37,24 @@ def together(s):
     need(not errors, str(errors))
     same(len(set(texts)), 1, f"answers {texts}")
     need(s.get("/api/ps")["models"][0]["size_vram"] > 0, "not on the GPU")
+    for thread in os.listdir(f"/proc/{s.p.pid}/task"):
+        with open(f"/proc/{s.p.pid}/task/{thread}/status", encoding="utf-8") as f:
+            need("Seccomp:\t2" in f.read(), "a thread that is not confined")
 
 
 def automatic():
     """a GPU that is emulated on the CPU is not used by --device auto, which says so once"""
     model = os.path.join(MODELS, "nano-e-f32.gguf")
-    with Serving(BEZEL, model, "--device", "auto") as s:
-        for _ in range(2):
-            s.post("/v1/chat/completions", BODY)
-        on_gpu = s.get("/api/ps")["models"][0]["size_vram"] > 0
-        code, err = s.end()
+    with tempfile.TemporaryDirectory() as folder:
+        browser = os.path.join(folder, "xdg-open")  # which ends while the sandbox is tried
+        with open(browser, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n")
+        os.chmod(browser, 0o755)
+        with Serving(BEZEL, model, "--device", "auto", "--open", env={"PATH": f"{folder}:{os.environ['PATH']}"}) as s:
+            for _ in range(2):
+                s.post("/v1/chat/completions", BODY)
+            on_gpu = s.get("/api/ps")["models"][0]["size_vram"] > 0
+            code, err = s.end()
     same((code, err.count("\n")), (0, 0 if on_gpu else 1), f"exit code and lines ({err})")
     need(on_gpu or "emulated" in err, err)
 
@@ -57,7 +65,7 @@ def lost():
     body = {**BODY, "max_tokens": 8, "logit_bias": {"1": -100, "106": -100}}
     with Serving(BEZEL, *options) as calm:
         want = calm.post("/v1/chat/completions", body)["choices"]
-    with tempfile.NamedTemporaryFile() as log:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as log:  # a driver may write there, inside the sandbox
         env = {"LD_PRELOAD": os.path.abspath(sys.argv[3]), "LOSE_DEVICE_AFTER": "30", "LOSE_DEVICE_LOG": log.name}
         with Serving(BEZEL, *options, env=env) as s:
             for _ in range(4):
@@ -68,7 +76,7 @@ def lost():
 
 def main():
     case("--device auto", automatic)
-    with Serving(BEZEL, os.path.join(MODELS, "nano-e-f32.gguf"), "--device", "gpu", "--parallel", "4") as s:
+    with Serving(BEZEL, os.path.join(MODELS, "nano-e-f32.gguf"), "--device", "gpu", "--parallel", "4", "--sandbox", "on") as s:
         case("several clients in one batch", together, s)
         code, err = s.end()
         case("the device is lost", lost)

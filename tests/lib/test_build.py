@@ -42,7 +42,7 @@ def main(box):
 
     def hide(*names):
         shutil.rmtree(headers)
-        for folder in "webp", "curl":
+        for folder in "webp", "curl", "libswscale":
             os.makedirs(os.path.join(headers, folder))
         for name in names:
             with open(os.path.join(headers, name), "w", encoding="utf-8") as f:
@@ -64,15 +64,17 @@ def main(box):
 
     sentence = "This build cannot read JPEG: install libjpeg62-turbo-dev and run make again."
 
-    hide("jpeglib.h", "gif_lib.h", "histedit.h", "curl/curl.h")
+    hide("jpeglib.h", "gif_lib.h", "histedit.h", "curl/curl.h", "libswscale/swscale.h")
     _, lines = make()
-    want = ["without JPEG, GIF, line editing, pulling models: "
-            "install libjpeg62-turbo-dev libgif-dev libedit-dev libcurl4-openssl-dev and run make again"]
-    case("a build without four libraries says so in one line", "" if lines == want else str(lines))
+    want = ["without JPEG, GIF, video, line editing, pulling models: install libjpeg62-turbo-dev libgif-dev "
+            "libavformat-dev libswscale-dev libedit-dev libcurl4-openssl-dev and run make again"]
+    case("a build without five libraries says so in one line", "" if lines == want else str(lines))
     text = run(f"{build}/bezel", "pull", "gemma4:e2b", code=4)
     case("pull names its package", "" if "cannot pull models: install libcurl4-openssl-dev and run make again." in text else text)
     text = read_jpeg()
     case("the program names the package", "" if sentence in text else text)
+    text = run(f"{build}/bezel", "encode", "models/pebble.gguf", "--video", picture, "-o", f"{box}/out.f32", "-q", code=1)
+    case("and those for video", "" if "cannot read video: install libavformat-dev libswscale-dev and" in text else text)
     case("no line editing", "" if edits() is None else "there is")
     built, lines = make()
     case("make again builds nothing and says the same", "" if not built and lines == want else f"{built} {lines}")
@@ -86,7 +88,7 @@ def main(box):
     case("line editing is there", "" if edits() == "libedit" else "it is not")
     text = run(f"{build}/bezel", "pull", "a/b/c/d", code=2)
     case("pull is there", "" if "not a valid model name" in text else text)
-    case("only what depends on libraries is built again", "" if len(built) <= 8 else str(built))
+    case("only what depends on libraries is built again", "" if len(built) <= 10 else str(built))
 
     hide()
     case("with all of them nothing is printed", " ".join(make()[1]))

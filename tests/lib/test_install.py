@@ -71,7 +71,8 @@ def expected(lib="lib", include="include", man="share/man"):
         files |= {f"{man}/man{section}/" + os.path.basename(f) for f in glob.glob(f"docs/man/*.{section}")}
     files |= {"share/doc/bezel/" + os.path.basename(f) for f in glob.glob("docs/*.md") + glob.glob("README.md")}
     files |= {"share/doc/bezel/clients/" + os.path.basename(f) for f in glob.glob("docs/clients/*.md")}
-    files |= {"share/bezel/" + f for f in glob.glob("models/*.gguf")}
+    page = {"share/bezel/web/" + f for f in tree("build/web/app") - {"ready"}}
+    files |= page or {"share/bezel/" + f for f in glob.glob("models/*.gguf")}
     files |= {"share/doc/bezel/" + f for f in glob.glob("examples/*.c") + ["examples/Makefile"]}
     return files | ({"share/bash-completion/completions/bezel"} if completion else set())
 
@@ -96,6 +97,16 @@ def main(box):
                                          ((soname, so), ("libbezel.so", soname)) if os.readlink(f"{root}/lib/{a}") != b])
     problems, out = must([f"{root}/bin/bezel", "--version"])
     case("the installed program runs", problems or ([] if out == f"bezel {version}\n" else [out]))
+
+    if shutil.which("systemd-analyze"):
+        unit = f"{root}/lib/systemd/system/bezel.service"
+        found = f"{dest}/etc/systemd/system"               # where systemd looks, unlike the prefix
+        shutil.copytree(os.path.dirname(unit), found)
+        problems, _ = must(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", f"--root={dest}", f"{found}/bezel.service"])
+        case("the service's unit is valid", problems)
+        shutil.rmtree(f"{dest}/etc")
+        problems, out = must(["systemd-analyze", "security", "--offline=true", "--threshold=20", unit])
+        case("the service is confined", problems or ([] if "Overall exposure level" in out else [out[-300:]]))
 
     # ---- the shared library -------------------------------------------------------------
     problems, out = must(["readelf", "-d", f"{root}/lib/{so}"])
