@@ -30,8 +30,7 @@ static void give_up(const char *what, const char *path)
     exit(1);
 }
 
-static const char *at(const char *folder, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static const char *at(const char *folder, const char *format, ...) BZ_PRINTF(2, 3);
 
 static const char *at(const char *folder, const char *format, ...)
 {
@@ -138,7 +137,7 @@ static blob file_blob(const char *path)
 
 static char manifest[JSON_SIZE];
 
-static void add(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void add(const char *format, ...) BZ_PRINTF(1, 2);
 
 static void add(const char *format, ...)
 {
@@ -512,9 +511,10 @@ static void test_broken(void)
 {
     static const struct {
         const char *kind, *title;
-    } kinds[] = {{"model", "model file"},     {"projector", "projector"},
-                 {"draft", "drafter"},        {"params", "parameter file"},
-                 {"system", "system prompt"}, {"messages", "list of messages"}};
+    } kinds[] = {
+        {"model", "model file"},         {"projector", "projector"},   {"draft", "drafter"},
+        {"adapter", "adapter"},          {"params", "parameter file"}, {"system", "system prompt"},
+        {"messages", "list of messages"}};
     char name[64], want[400];
     new_store();
     for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -647,12 +647,14 @@ static void test_refused(void)
         "other:quiet is stored as safetensors, but Bezel runs GGUF files only; the store also has "
         "other:mlx.");
 
-    begin("a LoRA adapter");
+    begin("LoRA adapters");
     new_store();
     b = text_blob("adapter");
     broken_layer("lora", "adapter", &b);
-    expect("broken:lora", BZ_UNSUPPORTED_MODEL,
-           "broken:lora needs a LoRA adapter, which Bezel does not apply.");
+    bz_store_model m = {0};
+    CHECK(bz_store_resolve("broken:lora", &m, NULL) == BZ_OK && m.n_adapters == 1 &&
+          strstr(m.adapters[0], "blobs/sha256-") && m.path && strcmp(m.adapters[0], m.path) != 0);
+    bz_store_model_free(&m);
 
     begin("no model layer, and two");
     new_store();
