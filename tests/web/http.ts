@@ -5,6 +5,8 @@ import type { AddressInfo } from "node:net";
 export class FileServer {
     bytes: Uint8Array;
     etag: string | null = '"one"';
+    /** Sent as X-Linked-ETag. */
+    linkedTag: string | null = null;
     ranges = true;
     sendsLength = true;
     status = 0;
@@ -49,6 +51,9 @@ export class FileServer {
         this.requests.push({ range, ifRange, status });
         const body = this.status ? new TextEncoder().encode("no") : this.bytes.subarray(from, to);
         const headers: Record<string, string> = this.etag === null ? {} : { ETag: this.etag };
+        if (this.linkedTag !== null) {
+            headers["X-Linked-ETag"] = this.linkedTag;
+        }
         if (partial) {
             headers["Content-Range"] = `bytes ${from}-${to - 1}/${this.bytes.byteLength}`;
         }

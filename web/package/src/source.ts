@@ -7,6 +7,8 @@ export interface Source {
     readonly fresh?: boolean;
     /** Resolves to exactly `length` bytes. */
     read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>;
+    /** Nothing will be read any more. */
+    close?(): void;
 }
 
 /** Frees a buffer's memory now: when gigabytes are read, garbage collection lags by hundreds of megabytes. */

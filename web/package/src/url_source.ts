@@ -1,10 +1,15 @@
-/** A model on a web server, read with range requests. */
+/** A model on a web server: read with range requests, or with one request if it is small or the server supports no ranges. */
 import { abortedBy, BezelError } from "./errors.js";
 import type { Source } from "./source.js";
+import { streamedSource } from "./streamed_source.js";
 
 const MAX_TRIES = 3;
 /** Files of this size and above bypass the browser's cache: they would evict everything else. */
 const UNCACHED_FROM = 64e6;
+/** Files up to this size are read with one request: each range would wait for the server once more. */
+const WHOLE_UP_TO = 32 << 20;
+/** Files up to this size are kept in memory if the server does not support ranges. */
+const MAX_WITHOUT_RANGES = 512 << 20;
 /** Doubled with every retry. */
 const FIRST_PAUSE_MS = 500;
 
@@ -53,6 +58,8 @@ export interface UrlOptions {
     /** Replaces fetch: for headers, credentials or another transport. */
     fetch?: Fetch | undefined;
     signal?: AbortSignal | undefined;
+    /** Only some of the file will be read: no more than that is requested where the server supports ranges. */
+    partly?: boolean;
 }
 
 export function nameOfUrl(url: string): string {
@@ -124,6 +131,12 @@ export interface UrlInfo {
     size: number | null;
     ranges: boolean;
     validator: string | null;
+    /** The file's SHA-256 in hexadecimal, where the host sends it (Hugging Face, for large files); else null. */
+    sha256: string | null;
+}
+
+function linkedHash(response: Response): string | null {
+    return /^"?([0-9a-f]{64})"?$/i.exec(response.headers.get("X-Linked-ETag") ?? "")?.[1]?.toLowerCase() ?? null;
 }
 
 /** "bytes 0-0/1234" */
@@ -153,34 +166,82 @@ export async function probeUrl(url: string, options: UrlOptions): Promise<UrlInf
     const response = await request(url, { headers: { Range: "bytes=0-0" }, cache: "no-store" }, options);
     void response.body?.cancel().catch(() => undefined);
     const validator = validatorOf(response);
+    const sha256 = linkedHash(response);
     if (response.status !== 206) {
-        return { size: lengthOf(response), ranges: false, validator };
+        return { size: lengthOf(response), ranges: false, validator, sha256 };
     }
     // Across origins, Content-Range may be hidden by CORS.
     const size = totalOf(response.headers.get("Content-Range")) ?? lengthOf(await request(url, { method: "HEAD" }, options));
-    return { size, ranges: true, validator };
+    return { size, ranges: true, validator, sha256 };
+}
+
+/** The rest of a response, after its first `count` bytes. */
+function skip(reader: ReadableStreamDefaultReader<Uint8Array>, count: number): ReadableStreamDefaultReader<Uint8Array> {
+    let left = count;
+    return new ReadableStream<Uint8Array>({
+        pull: async (controller) => {
+            for (;;) {
+                const { done, value } = await reader.read();
+                if (done) {
+                    controller.close();
+                    return;
+                }
+                const rest = value.subarray(Math.min(left, value.byteLength));
+                left -= value.byteLength - rest.byteLength;
+                if (rest.byteLength > 0) {
+                    controller.enqueue(rest);
+                    return;
+                }
+            }
+        },
+        cancel: (reason) => reader.cancel(reason),
+    }).getReader();
 }
 
 export async function urlSource(url: string, options: UrlOptions = {}): Promise<Source> {
     const name = nameOfUrl(url);
     const { size, ranges, validator } = await withRetries(options.signal, () => probeUrl(url, options));
-    if (!ranges) {
-        throw new BezelError(
-            "network",
-            `${name} cannot be read in place: the server does not support requests for ranges. Download it first with Bezel.download.`,
-        );
-    }
     if (size === null) {
         throw new BezelError("network", `${name}: the server does not report the file's size. Download it with Bezel.download.`);
+    }
+    if (!ranges && size > MAX_WITHOUT_RANGES) {
+        throw new BezelError(
+            "network",
+            `${name} is too large to be read in place: the server does not support requests for ranges. Download it first with Bezel.download.`,
+        );
+    }
+    const checkVersion = (response: Response): void => {
+        const now = validatorOf(response);
+        if (validator !== null && now !== null && now !== validator) {
+            void response.body?.cancel().catch(() => undefined);
+            throw new BezelError("network", `${name} has changed on the server while it was being read; load it again.`);
+        }
+    };
+    if (!ranges || (size <= WHOLE_UP_TO && !options.partly)) {
+        const openOnce = async (from: number, signal: AbortSignal, retry: boolean): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
+            const resume = from > 0 && ranges;
+            const cache = (retry || from > 0) && { cache: "no-store" as const };
+            const response = await request(url, { ...(resume && { headers: { Range: `bytes=${from}-${size - 1}` } }), ...cache }, { ...options, signal });
+            checkVersion(response);
+            const reader = (response.body ?? new ReadableStream<Uint8Array>({ start: (c) => c.close() })).getReader();
+            return response.status === 206 || from === 0 ? reader : skip(reader, from);
+        };
+        return streamedSource({
+            name,
+            size,
+            open: (from, signal) => withRetries(signal, (retry) => openOnce(from, signal, retry)),
+            within: withStallTimeout,
+            signal: options.signal,
+        });
     }
     const readOnce = async (offset: number, length: number, retry: boolean): Promise<Uint8Array<ArrayBuffer>> => {
         const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
         // A retry bypasses the cache: what failed may be a cached response that was cut off.
         const response = await request(url, { headers, ...((retry || size >= UNCACHED_FROM) && { cache: "no-store" }) }, options);
-        const now = validatorOf(response);
-        if (response.status !== 206 || (validator !== null && now !== null && now !== validator)) {
+        checkVersion(response);
+        if (response.status !== 206) {
             void response.body?.cancel().catch(() => undefined);
-            throw new BezelError("network", `${name} has changed on the server while it was being read; load it again.`);
+            throw new BezelError("network", `${name}: the server no longer supports requests for ranges; load it again.`);
         }
         let bytes: Uint8Array<ArrayBuffer>;
         try {
