@@ -33,23 +33,50 @@ const download = async (url: string, options: DownloadOptions = {}): ReturnType<
 
 // ---- reading in place -----------------------------------------------------------------------------------
 
-await test("a model at a URL is read with range requests", async () => {
+await test("a small model at a URL is read with one request after the probe", async () => {
     await withServer(async (server, url) => {
         const model = await Bezel.load(url, await localOptions());
         checkEqual(model.name, "nano e", "name");
         checkEqual((await model.tokenize("x")).length, 1, "tokens");
-        check(server.requests.every(({ range }) => range !== undefined), "ranges only");
+        checkEqual(server.requests.map(({ range }) => range), ["bytes=0-0", undefined], "requests");
         model.close();
+    });
+});
+
+await test("a large model at a URL, and one that is only inspected, is read with range requests", async () => {
+    await withServer(async (server, url) => {
+        check((await Bezel.inspect(url, await localOptions())).runs, "runs");
+        check(server.requests.every(({ range }) => range !== undefined), "ranges only when inspecting");
+    });
+    const large = new Uint8Array(33 << 20);
+    large.set(bytes, 1 << 20);
+    await withServer(async (server, url) => {
+        const source = await urlSource(url);
+        checkEqual([...(await source.read(1 << 20, 1024))], [...bytes.subarray(0, 1024)], "bytes");
+        checkEqual(server.requests.map(({ range }) => range), ["bytes=0-0", `bytes=${1 << 20}-${(1 << 20) + 1023}`], "requests");
+    }, large);
+});
+
+await test("a server without ranges: the model is read from its beginning, and reads wait for their bytes", async () => {
+    await withServer(async (server, url) => {
+        server.ranges = false;
+        (await Bezel.load(url, await localOptions())).close();
+        checkEqual(server.requests.length, 2, "requests");
+        check((await Bezel.inspect(url, await localOptions())).runs, "inspected");
+        server.resetCounts();
+        server.breakAfter = 5000;
+        server.breaks = 3; // the probe's, and two of the stream
+        const source = await urlSource(url);
+        const [late, early] = await Promise.all([source.read(bytes.byteLength - 9, 9), source.read(100, 50)]);
+        checkEqual([...late, ...early], [...bytes.subarray(-9), ...bytes.subarray(100, 150)], "bytes");
+        checkEqual([server.breaks, server.requests.length], [0, 4], "broken connections, requests");
+        source.close?.();
     });
 });
 
 await test("errors of a URL, with code and message", async () => {
     const load = async (url: string): Promise<BezelError | null> => errorOf(async () => Bezel.load(url, await localOptions()));
     await withServer(async (server, url) => {
-        server.ranges = false;
-        const plain = await load(url);
-        check(plain?.code === "network" && /ranges.*Bezel\.download/.test(plain.message), String(plain?.message));
-        server.ranges = true;
         server.status = 404;
         checkEqual((await load(url))?.code, "not_found", "404");
         server.status = 403;
@@ -80,14 +107,14 @@ const emptyFromCache: Fetch = async (url, init) => {
 
 await test("a response from the cache that is cut off is fetched again", async () => {
     await withServer(async (_, url) => {
-        const source = await urlSource(url, { fetch: emptyFromCache });
+        const source = await urlSource(url, { fetch: emptyFromCache, partly: true });
         checkEqual([...(await source.read(0, 1024))], [...bytes.subarray(0, 1024)], "bytes");
     });
 });
 
 await test("an answer that is always too short is an error of the network", async () => {
     await withServer(async (_, url) => {
-        const source = await urlSource(url, { fetch: (address, init) => emptyFromCache(address, { ...init, cache: "default" }) });
+        const source = await urlSource(url, { fetch: (address, init) => emptyFromCache(address, { ...init, cache: "default" }), partly: true });
         const error = await errorOf(() => source.read(0, 1024));
         check(error?.code === "network" && error.message.includes("after 0 of 1024 bytes"), String(error?.message));
     });
@@ -256,6 +283,47 @@ await test("with a wrong checksum the file is removed", async () => {
         check(error?.code === "checksum" && error.message.includes(digest), String(error?.message));
         checkEqual([...store.files.keys()], [], "files");
         checkEqual(await codeOf(() => download(url, { sha256: "abc" })), "bad_request", "an invalid checksum");
+    });
+});
+
+await test("a hash that the host sends is checked, and reported; other tags are none", async () => {
+    await withStore(async (store, server, url) => {
+        checkEqual((await download(url)).sha256, null, "without a hash nothing is checked");
+        server.linkedTag = '"a-tag-of-another-kind"';
+        await Bezel.remove("nano e.gguf");
+        checkEqual((await download(url)).sha256, null, "not a hash");
+        server.linkedTag = `"${digest}"`;
+        await Bezel.remove("nano e.gguf");
+        checkEqual((await download(url)).sha256, digest, "checked");
+        server.linkedTag = `"${"0".repeat(64)}"`;
+        await Bezel.remove("nano e.gguf");
+        checkEqual(await codeOf(() => download(url)), "checksum", "another hash");
+        checkEqual([...store.files.keys()], [], "files");
+        checkEqual((await download(url, { sha256: digest })).sha256, digest, "the caller's hash counts");
+    });
+});
+
+await test("downloads that are not complete are listed from their journals", async () => {
+    await withStore(async (store, server, url) => {
+        checkEqual(await Bezel.unfinished(), [], "none");
+        const control = new AbortController();
+        const stop = ({ done }: DownloadProgress): void => void (done > bytes.byteLength / 3 && control.abort());
+        await codeOf(() => download(url, { signal: control.signal, onProgress: stop }));
+        const [one, ...others] = await Bezel.unfinished();
+        checkEqual([one?.name, one?.url, one?.size, others.length], ["nano e.gguf", url, bytes.byteLength, 0], "listed");
+        check((one?.done ?? 0) > bytes.byteLength / 3 - 1 && (one?.done ?? 0) < bytes.byteLength, `${one?.done} bytes`);
+        const journal = store.files.get("nano e.gguf.journal");
+        check(journal !== undefined, "a journal");
+        if (journal) {
+            journal.bytes = new TextEncoder().encode("no journal\n");
+        }
+        checkEqual((await Bezel.unfinished()).map(({ url: address, size, done }) => [address, size, done]), [["", null, 0]], "an invalid journal");
+        await Bezel.remove("nano e.gguf");
+        checkEqual(await Bezel.unfinished(), [], "removed");
+        server.ranges = false;
+        const again = new AbortController();
+        await codeOf(() => download(url, { signal: again.signal, onProgress: ({ done }) => void (done > 1000 && again.abort()) }));
+        checkEqual((await Bezel.unfinished()).map(({ done }) => done), [0], "without ranges it begins again");
     });
 });
 

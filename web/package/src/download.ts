@@ -29,6 +29,12 @@ export interface DownloadRequest {
     parallel: number;
 }
 
+/** A completed download. */
+export interface DownloadedModel extends StoredModel {
+    /** The SHA-256 that its bytes were checked against: the given one, or the one that the host sends; null: not checked. */
+    sha256: string | null;
+}
+
 export interface DownloadProgress {
     stage: "download" | "verify";
     done: number;
@@ -340,13 +346,14 @@ async function isStored(target: DownloadRequest, context: DownloadContext, head:
     }
 }
 
-export async function download(target: DownloadRequest, context: DownloadContext): Promise<StoredModel> {
-    checkName(target.name);
-    if (target.sha256 !== null && !/^[0-9a-f]{64}$/i.test(target.sha256)) {
+export async function download(wanted: DownloadRequest, context: DownloadContext): Promise<DownloadedModel> {
+    checkName(wanted.name);
+    if (wanted.sha256 !== null && !/^[0-9a-f]{64}$/i.test(wanted.sha256)) {
         throw new BezelError("bad_request", "The option sha256 must have 64 hexadecimal digits.");
     }
     for (let again = false; ; again = true) {
-        const { size, ranges, validator } = await probeUrl(target.url, context);
+        const { size, ranges, validator, sha256 } = await probeUrl(wanted.url, context);
+        const target = { ...wanted, sha256: wanted.sha256 ?? sha256 };
         // Without a validator and a checksum, ranges of two versions of the file could be mixed: it is fetched in one request.
         const known = validator !== null || target.sha256 !== null;
         const head: JournalHead = { url: target.url, validator, size, ranges: ranges && size !== null && known };
@@ -367,6 +374,6 @@ export async function download(target: DownloadRequest, context: DownloadContext
             }
             await removeJournal(target.name);
         }
-        return { name: target.name, size: (await storedSize(target.name)) ?? 0, modified: Date.now() };
+        return { name: target.name, size: (await storedSize(target.name)) ?? 0, modified: Date.now(), sha256: target.sha256 };
     }
 }

@@ -12,6 +12,39 @@ export interface JournalHead {
     ranges: boolean;
 }
 
+export interface JournalContents {
+    head: JournalHead;
+    done: Ranges;
+    /** Bytes of the complete lines. */
+    length: number;
+}
+
+/** Null: not a journal. */
+export function readJournal(bytes: Uint8Array): JournalContents | null {
+    const text = new TextDecoder().decode(bytes);
+    const whole = text.slice(0, text.lastIndexOf("\n") + 1); // an unterminated line is incomplete
+    const [first = "", ...lines] = whole.split("\n");
+    const done = new Ranges();
+    for (const line of lines) {
+        const [, from, to] = /^(\d+) (\d+)$/.exec(line) ?? [];
+        if (from !== undefined && to !== undefined) {
+            done.add(Number(from), Number(to));
+        }
+    }
+    try {
+        const head = JSON.parse(first) as JournalHead | null;
+        return typeof head !== "object" || head === null ? null : { head, done, length: new TextEncoder().encode(whole).byteLength };
+    } catch {
+        return null;
+    }
+}
+
+function contentsOf(file: SyncFile): Uint8Array {
+    const bytes = new Uint8Array(file.getSize());
+    file.read(bytes, { at: 0 });
+    return bytes;
+}
+
 export class Journal {
     readonly #file: SyncFile;
     readonly head: JournalHead;
@@ -28,7 +61,7 @@ export class Journal {
     /** Continues an existing journal of the same file and server version; else starts a new one. */
     static async open(name: string, head: JournalHead): Promise<Journal> {
         const file = await openSyncFile(name + JOURNAL);
-        const old = head.ranges ? Journal.#read(file) : null;
+        const old = head.ranges ? readJournal(contentsOf(file)) : null;
         if (old && same(old.head, head)) {
             return new Journal(file, head, old.done, old.length);
         }
@@ -36,26 +69,6 @@ export class Journal {
         const journal = new Journal(file, head, new Ranges(), 0);
         journal.#write(JSON.stringify(head));
         return journal;
-    }
-
-    static #read(file: SyncFile): { head: JournalHead; done: Ranges; length: number } | null {
-        const bytes = new Uint8Array(file.getSize());
-        file.read(bytes, { at: 0 });
-        const text = new TextDecoder().decode(bytes);
-        const whole = text.slice(0, text.lastIndexOf("\n") + 1); // an unterminated line is incomplete
-        const [first = "", ...lines] = whole.split("\n");
-        const done = new Ranges();
-        for (const line of lines) {
-            const [, from, to] = /^(\d+) (\d+)$/.exec(line) ?? [];
-            if (from !== undefined && to !== undefined) {
-                done.add(Number(from), Number(to));
-            }
-        }
-        try {
-            return { head: JSON.parse(first) as JournalHead, done, length: new TextEncoder().encode(whole).byteLength };
-        } catch {
-            return null;
-        }
     }
 
     #write(line: string): void {
