@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "bezel_adapter.h"
 #include "bezel_media.h"
 
 typedef struct entry {
@@ -32,6 +33,7 @@ static const char *const names[] = {
     [HANDLE_ENCODER] = "encoder",
     [HANDLE_MEDIA] = "media",
     [HANDLE_EMBEDDER] = "embedder",
+    [HANDLE_ADAPTER] = "adapter",
 };
 
 static void destroy(handle_kind kind, const void *object)
@@ -51,6 +53,7 @@ static void destroy(handle_kind kind, const void *object)
     case HANDLE_ENCODER: bz_encoder_free(p); break;
     case HANDLE_EMBEDDER: wasm_embedder_destroy(p); break;
     case HANDLE_MEDIA: bz_media_free(p); break;
+    case HANDLE_ADAPTER: bz_adapter_free(p); break;
     }
 }
 

@@ -18,6 +18,7 @@ typedef enum handle_kind {
     HANDLE_SESSION,
     HANDLE_TURN,
     HANDLE_ENCODER,
+    HANDLE_ADAPTER,  /* sessions that use it keep it */
     HANDLE_EMBEDDER, /* a wasm_embedder of embed.c */
     HANDLE_MEDIA     /* once per reference */
 } handle_kind;

@@ -10,10 +10,10 @@ import { nano } from "./package.js";
 import { readBytes } from "./platform.js";
 
 type Random = (n: number) => number;
-type Kind = "block" | "sha" | "stream" | "job" | "model" | "session" | "turn" | "encoder" | "embedder" | "media" | "host";
+type Kind = "block" | "sha" | "stream" | "job" | "model" | "session" | "turn" | "encoder" | "embedder" | "adapter" | "media" | "host";
 
 /** What an argument is: an object, the address of a text and its length, n values of a size at an address, numbers. */
-type Argument = Kind | "text" | "bytes" | "ids" | "list" | "n" | "double" | "flag";
+type Argument = Kind | "text" | "bytes" | "ids" | "list" | "uses" | "n" | "double" | "flag";
 
 const CALLS: [keyof Exports, Argument[], Kind?][] = [
     ["alloc", ["n"], "block"],
@@ -53,6 +53,7 @@ const CALLS: [keyof Exports, Argument[], Kind?][] = [
     ["turn_new", ["host", "model", "text"], "turn"],
     ["turn_free", ["turn"]],
     ["turn_prompt", ["host", "turn"]],
+    ["turn_fit", ["host", "turn", "session"]],
     ["turn_push", ["host", "turn", "n"]],
     ["turn_next", ["host", "turn"]],
     ["turn_finish", ["turn", "n"]],
@@ -76,6 +77,10 @@ const CALLS: [keyof Exports, Argument[], Kind?][] = [
     ["turn_attach", ["host", "turn", "n", "media"]],
     ["turn_prefill", ["host", "session", "turn"], "job"],
     ["prefill_media", ["host", "session", "ids", "list", "flag"], "job"],
+    ["adapter_open", ["host", "model", "bytes", "text"], "adapter"],
+    ["adapter_free", ["adapter"]],
+    ["adapter_info", ["host", "adapter"]],
+    ["session_adapters", ["host", "session", "uses"]],
     ["model_embedding", ["model"]],
     ["embedder_new", ["host", "model", "text"], "embedder"],
     ["embedder_free", ["embedder"]],
@@ -111,7 +116,7 @@ const NUMBERS = [0, 1, 2, 3, 7, 16, 32, 48, 64, 255, 256, 639, 640, 65535, 65536
 const DOUBLES = [0, -0, 1, 16000, 48, 64, -1, 0.5, NaN, Infinity, -Infinity, 1e308, 2 ** 53, 4294967295, 1e6];
 const MAX_BLOCK = 1 << 16;
 const TOKEN_EVENT = 1; // bz_event_kind
-const HANDLE_KINDS: Kind[] = ["block", "sha", "stream", "job", "model", "session", "turn", "encoder", "embedder", "media"];
+const HANDLE_KINDS: Kind[] = ["block", "sha", "stream", "job", "model", "session", "turn", "encoder", "embedder", "adapter", "media"];
 
 let wasm: WebAssembly.Module | undefined;
 const files = new Map<string, Uint8Array>();
@@ -200,6 +205,10 @@ class Fuzzed {
             case "list": {
                 const media = Uint32Array.from({ length: this.random(3) }, () => this.object("media"));
                 return [this.put(new Uint8Array(media.buffer)), this.random(12) ? media.length : this.number()];
+            }
+            case "uses": {
+                const uses = Float64Array.from(Array.from({ length: this.random(3) }, () => [this.object("adapter"), this.pick(DOUBLES)]).flat());
+                return [this.put(new Uint8Array(uses.buffer)), this.random(12) ? uses.length / 2 : this.number()];
             }
             default:
                 return [this.object(kind)];

@@ -8,12 +8,13 @@
  */
 import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest, StreamRequest, WholeRequest } from "./chat_types.js";
-import type { DownloadProgress } from "./download.js";
+import type { DownloadedModel, DownloadProgress } from "./download.js";
 import type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
 import { extractMedia } from "./request_media.js";
-import type { DeviceChoice, ModelInfo, Progress } from "./methods.js";
+import type { LoraInfo } from "./lora.js";
+import type { DeviceChoice, LoraNumber, ModelInfo, Progress } from "./methods.js";
 import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
 import type { Canvas, EncoderStats, Finish, GenerateOptions, JobControl, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
@@ -21,6 +22,7 @@ import { LocalCaller, WorkerCaller, type Caller, type WorkerLike } from "./rpc.j
 import { Service } from "./service.js";
 import { asList, toPortable, type ModelSource, type PortableSource } from "./sources.js";
 import { streamOf } from "./stream.js";
+import type { UnfinishedDownload } from "./unfinished.js";
 import { nameOfUrl, type Fetch } from "./url_source.js";
 
 /** Where the engine runs and what it loads. */
@@ -61,10 +63,16 @@ export interface RequestOptions {
     signal?: AbortSignal;
 }
 
+export interface ChatOptions extends RequestOptions {
+    /** Adapters for this answer; their effects add up. Another list than the last request's computes the whole
+     * conversation again. */
+    loras?: readonly AppliedLora[];
+}
+
 export interface DownloadOptions extends RuntimeOptions {
     /** Name to store it under. Default: the last path segment of the URL. */
     name?: string;
-    /** Expected SHA-256 of the whole file, in hexadecimal. */
+    /** Expected SHA-256 of the whole file, in hexadecimal. Default: the one that the host sends (X-Linked-ETag), if it does. */
     sha256?: string;
     /** Parallel requests. Default: 4. */
     parallel?: number;
@@ -137,6 +145,44 @@ async function withCaller<T>(options: RuntimeOptions, act: (caller: Caller) => P
     }
 }
 
+// ---- adapters -------------------------------------------------------------------------------------
+
+/** A LoRA adapter of a model, from `BezelModel.loadLora`. */
+export class BezelLora {
+    readonly #caller: Caller;
+    readonly info: LoraInfo;
+    readonly #number: number;
+
+    constructor(caller: Caller, number: number, info: LoraInfo) {
+        this.#caller = caller;
+        this.#number = number;
+        this.info = info;
+    }
+
+    /** For the engine behind `caller`, whose numbers mean nothing to another one. */
+    numberFor(caller: Caller): number {
+        if (caller !== this.#caller) {
+            throw new BezelError("bad_request", "This adapter belongs to another model; load it with loadLora of this one.");
+        }
+        return this.#number;
+    }
+
+    /** Sessions that use it keep it. */
+    free(): Promise<void> {
+        return this.#caller.call("loraFree", { lora: this.#number });
+    }
+}
+
+/** An adapter, alone for its full strength. */
+export type AppliedLora = BezelLora | { lora: BezelLora; scale?: number };
+
+function toNumbers(loras: readonly AppliedLora[], caller: Caller): LoraNumber[] {
+    return loras.map((use) => {
+        const { lora, scale = 1 } = use instanceof BezelLora ? { lora: use } : use;
+        return { lora: lora.numberFor(caller), scale };
+    });
+}
+
 // ---- chat -----------------------------------------------------------------------------------------
 
 /** Same interface as in the npm package `openai`. */
@@ -149,17 +195,18 @@ export class Completions {
 
     /** Requests are answered one at a time, in order. A request that continues the previous conversation computes only
      * its new tokens. Leaving the loop over a stream stops the answer. */
-    create(request: StreamRequest, options?: RequestOptions): Promise<AsyncIterableIterator<ChatChunk>>;
-    create(request: WholeRequest, options?: RequestOptions): Promise<ChatCompletion>;
-    create(request: ChatRequest, options?: RequestOptions): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion>;
-    async create(request: ChatRequest, options: RequestOptions = {}): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion> {
+    create(request: StreamRequest, options?: ChatOptions): Promise<AsyncIterableIterator<ChatChunk>>;
+    create(request: WholeRequest, options?: ChatOptions): Promise<ChatCompletion>;
+    create(request: ChatRequest, options?: ChatOptions): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion>;
+    async create(request: ChatRequest, options: ChatOptions = {}): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion> {
+        const loras = toNumbers(options.loras ?? [], this.#caller);
         if (!request.stream) {
             const { transfer, ...argument } = await extractMedia(request, options.signal);
-            return this.#caller.call("chatWhole", argument, { signal: options.signal, transfer });
+            return this.#caller.call("chatWhole", { ...argument, loras }, { signal: options.signal, transfer });
         }
         const stream = streamOf<ChatChunk>(options.signal, async (signal, onEvent) => {
             const { transfer, ...argument } = await extractMedia(request, signal);
-            return this.#caller.call("chat", argument, { signal, onEvent, transfer });
+            return this.#caller.call("chat", { ...argument, loras }, { signal, onEvent, transfer });
         });
         await stream.started; // a refused request rejects here, as with a server
         return stream;
@@ -193,6 +240,11 @@ export class BezelSession {
     constructor(caller: Caller, id: number) {
         this.#caller = caller;
         this.#id = id;
+    }
+
+    /** Replaces all adapters. If they change, the session forgets its tokens. */
+    async setLoras(loras: readonly AppliedLora[]): Promise<void> {
+        return this.#caller.call("sessionLoras", { session: this.#id, loras: toNumbers(loras, this.#caller) });
     }
 
     /** Makes the session hold exactly these tokens. The common prefix with what it already holds is not computed
@@ -244,10 +296,12 @@ export class BezelModel {
     readonly info: ModelInfo;
     readonly chat: { completions: Completions };
     readonly embeddings: Embeddings;
+    readonly #runtime: RuntimeOptions;
     readonly #closeSources: () => void;
 
-    constructor(caller: Caller, info: ModelInfo, closeSources: () => void) {
+    constructor(caller: Caller, info: ModelInfo, runtime: RuntimeOptions, closeSources: () => void) {
         this.#caller = caller;
+        this.#runtime = runtime;
         this.#closeSources = closeSources;
         this.info = info;
         this.chat = { completions: new Completions(caller) };
@@ -286,6 +340,18 @@ export class BezelModel {
         return this.#caller.call("mediaStats", null);
     }
 
+    /** Reads a LoRA adapter, a GGUF file made for this model. It changes nothing until a request or a session uses it. */
+    async loadLora(source: ModelSource, options: RequestOptions = {}): Promise<BezelLora> {
+        const { sources, transfer, close } = toEngineSources(source, this.#runtime);
+        try {
+            const [file] = sources as [ModelSource | PortableSource];
+            const { lora, info } = await this.#caller.call("loraLoad", { source: file }, { signal: options.signal, transfer });
+            return new BezelLora(this.#caller, lora, info);
+        } finally {
+            close();
+        }
+    }
+
     async newSession(options: SessionOptions = {}): Promise<BezelSession> {
         return new BezelSession(this.#caller, await this.#caller.call("sessionNew", { options }));
     }
@@ -311,7 +377,7 @@ export const Bezel = {
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
             const info = await caller.call("load", { sources, device, ple, session, threads, imageTokens }, { signal, onEvent: onProgress, transfer });
-            return new BezelModel(caller, info, close);
+            return new BezelModel(caller, info, options, close);
         } catch (reason) {
             caller.close();
             close();
@@ -332,12 +398,17 @@ export const Bezel = {
     },
 
     /** Stores a model in the browser; calling it again resumes an interrupted download. Load it as opfs:NAME. */
-    download(url: string | URL, options: DownloadOptions = {}): Promise<StoredModel> {
+    download(url: string | URL, options: DownloadOptions = {}): Promise<DownloadedModel> {
         const { sha256 = null, parallel = 4, onProgress, signal } = options;
         const absolute = "location" in globalThis ? new URL(url, location.href).href : String(url);
         const name = options.name ?? nameOfUrl(absolute);
         void (globalThis.navigator as Navigator | undefined)?.storage?.persist?.().catch(() => false); // best effort: without it the browser may evict the file
         return withCaller(options, (caller) => caller.call("download", { url: absolute, name, sha256, parallel }, { signal, onEvent: onProgress }));
+    },
+
+    /** Downloads that were begun and not completed: `download` resumes them, `remove` deletes them. */
+    unfinished(): Promise<UnfinishedDownload[]> {
+        return withCaller({ worker: false }, (caller) => caller.call("unfinished", null));
     },
 
     /** Completely downloaded models. */

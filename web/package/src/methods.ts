@@ -2,13 +2,15 @@
 import type { Capabilities } from "./capabilities.js";
 import type { ChatChunk, ChatCompletion, ChatRequest } from "./chat_types.js";
 import type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
-import type { DownloadRequest, DownloadProgress } from "./download.js";
+import type { DownloadedModel, DownloadRequest, DownloadProgress } from "./download.js";
 import type { Inspection } from "./inspect.js";
+import type { LoraInfo } from "./lora.js";
 import type { PortableMedia } from "./request_media.js";
 import type { WasmLocation } from "./module.js";
 import type { Canvas, EncoderStats, Finish, GenerateOptions, OpenOptions, SessionOptions, SessionStats, Token } from "./options.js";
 import type { StoredModel } from "./opfs.js";
 import type { ModelSource, PortableSource } from "./sources.js";
+import type { UnfinishedDownload } from "./unfinished.js";
 
 export type DeviceChoice = "auto" | "gpu" | "gpu-baseline" | "cpu";
 
@@ -54,6 +56,12 @@ export interface LoadRequest {
     imageTokens: number | null;
 }
 
+/** An adapter by its number, and its strength. */
+export interface LoraNumber {
+    lora: number;
+    scale: number;
+}
+
 interface M<A, R, E = never> {
     argument: A;
     result: R;
@@ -67,8 +75,10 @@ export interface Methods {
     inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
     load: M<LoadRequest, ModelInfo, Progress>;
     /** In the messages, images and sounds are indexes into `media`. */
-    chat: M<{ request: ChatRequest; media: PortableMedia[] }, void, ChatChunk>;
-    chatWhole: M<{ request: ChatRequest; media: PortableMedia[] }, ChatCompletion>;
+    chat: M<{ request: ChatRequest; media: PortableMedia[]; loras: LoraNumber[] }, void, ChatChunk>;
+    chatWhole: M<{ request: ChatRequest; media: PortableMedia[]; loras: LoraNumber[] }, ChatCompletion>;
+    loraLoad: M<{ source: ModelSource | PortableSource }, { lora: number; info: LoraInfo }>;
+    loraFree: M<{ lora: number }, void>;
     embed: M<{ request: EmbeddingRequest }, EmbeddingResponse>;
     mediaStats: M<null, EncoderStats>;
 
@@ -76,6 +86,7 @@ export interface Methods {
     detokenize: M<{ tokens: number[] | Int32Array; showControl: boolean }, string>;
 
     sessionNew: M<{ options: SessionOptions }, number>;
+    sessionLoras: M<{ session: number; loras: LoraNumber[] }, void>;
     sessionFree: M<{ session: number }, void>;
     sessionPrefill: M<
         { session: number; tokens: Int32Array; snapshotAt: number; logits: boolean },
@@ -86,7 +97,8 @@ export interface Methods {
     sessionLogits: M<{ session: number }, Float32Array | null>;
     sessionStats: M<{ session: number }, SessionStats>;
 
-    download: M<DownloadRequest, StoredModel, DownloadProgress>;
+    download: M<DownloadRequest, DownloadedModel, DownloadProgress>;
+    unfinished: M<null, UnfinishedDownload[]>;
     models: M<null, StoredModel[]>;
     remove: M<{ name: string }, void>;
 }

@@ -9,8 +9,9 @@ import { embeddingResponse, readEmbeddingRequest, type EmbeddingRequest, type Em
 import { Engine } from "./engine.js";
 import { abortedBy, BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
+import { Lora, type LoraUse } from "./lora.js";
 import { MediaEncoder } from "./media_encoder.js";
-import type { DeviceChoice, LoadRequest, ModelInfo, Progress } from "./methods.js";
+import type { DeviceChoice, LoadRequest, LoraNumber, ModelInfo, Progress } from "./methods.js";
 import type { Model } from "./model.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
@@ -21,6 +22,7 @@ import type { Session } from "./session.js";
 import type { Source } from "./source.js";
 import { closeSource, openSource } from "./sources.js";
 import { canShareMemory, sharedMemory, threadCount } from "./threads.js";
+import { unfinishedDownloads } from "./unfinished.js";
 import type { Fetch } from "./url_source.js";
 
 /** On the CPU all weights are in the module's memory, which is limited to 4 GiB. */
@@ -47,6 +49,7 @@ interface Loaded {
     /** Session 0 answers chat requests. */
     sessions: Map<number, Session>;
     encoder: MediaEncoder;
+    loras: Map<number, Lora>;
     /** Of a model of embeddings, which has no sessions. */
     embedder: Embedder | null;
 }
@@ -65,6 +68,7 @@ export class Service {
     #loaded: Loaded | null = null;
     #loading = false;
     #nextSession = 1;
+    #nextLora = 1;
     /** Aborts requests of URL sources. */
     #sourceAbort = new AbortController();
     /** Resolves when all queued operations have ended. */
@@ -222,9 +226,10 @@ export class Service {
                 notice: this.#noticeOf(choice, engine) ?? embedder?.notice ?? null,
             };
             const sessions = new Map(chat ? [[0, chat] as const] : []);
-            this.#loaded = { engine, model, info, sources, sessions, encoder: new MediaEncoder(model, imageTokens), embedder };
+            this.#loaded = { engine, model, info, sources, sessions, encoder: new MediaEncoder(model, imageTokens), loras: new Map(), embedder };
             return info;
         } catch (reason) {
+            this.#sourceAbort.abort(reason); // what still arrives is not needed
             this.#sourceAbort = new AbortController();
             chat?.free();
             embedder?.free();
@@ -278,6 +283,7 @@ export class Service {
             const loaded = this.#loaded;
             this.#loaded = null;
             loaded?.sessions.forEach((session) => session.free());
+            loaded?.loras.forEach((lora) => lora.free());
             loaded?.encoder.free();
             loaded?.embedder?.free();
             loaded?.model.free();
@@ -287,13 +293,27 @@ export class Service {
 
     // ---- chat ---------------------------------------------------------------------------------
 
-    #chat(request: ChatRequest, media: PortableMedia[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
+    /** Adapters by their numbers. */
+    #loras(list: LoraNumber[]): LoraUse[] {
+        return list.map(({ lora: number, scale }) => {
+            const lora = this.#current().loras.get(number);
+            if (!lora) {
+                throw new BezelError("bad_request", "This adapter has been freed, or belongs to another model.");
+            }
+            return { lora, scale };
+        });
+    }
+
+    #chat(request: ChatRequest, media: PortableMedia[], loras: LoraNumber[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
         const { model, encoder, info, embedder } = this.#current();
         if (embedder) {
             throw new BezelError("unsupported_model", "This model computes vectors of texts and writes none; use embeddings.create, or load a chat model.");
         }
         const context = { model, encoder, session: this.#session(0), name: info.name };
-        return this.#enqueue(signal, () => answerChat(context, request, media, signal, send));
+        return this.#enqueue(signal, () => {
+            context.session.setLoras(this.#loras(loras));
+            return answerChat(context, request, media, signal, send);
+        });
     }
 
     async #embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingResponse> {
@@ -316,20 +336,48 @@ export class Service {
         capabilities: () => findCapabilities(this.#gpu),
         inspect: async ({ sources }, _, signal) => {
             const engine = await this.#startEngine();
-            const opened = await Promise.all(sources.map((source) => openSource(source, { fetch: this.#fetch, signal })));
+            const opened = await Promise.all(sources.map((source) => openSource(source, { fetch: this.#fetch, signal, partly: true })));
             const adapter = await findAdapter(this.#gpu);
             const limits = { buffer: adapter?.maxBufferSize ?? 0, binding: adapter?.maxStorageBufferBindingSize ?? 0 };
-            return JSON.parse(await engine.inspect(opened, limits, signal)) as Inspection;
+            try {
+                return JSON.parse(await engine.inspect(opened, limits, signal)) as Inspection;
+            } finally {
+                opened.filter((source, i) => source !== sources[i]).forEach((source) => source.close?.()); // the caller's own stay open
+            }
         },
         load: (request, emit, signal) => this.#load(request, emit, signal),
-        chat: ({ request, media }, emit, signal) => this.#chat(request, media, signal, emit),
-        chatWhole: async ({ request, media }, _, signal) => {
+        chat: ({ request, media, loras }, emit, signal) => this.#chat(request, media, loras, signal, emit),
+        chatWhole: async ({ request, media, loras }, _, signal) => {
             const collector = new Collector();
-            await this.#chat(request, media, signal, (chunk) => collector.add(chunk));
+            await this.#chat(request, media, loras, signal, (chunk) => collector.add(chunk));
             return collector.whole(request);
         },
 
         embed: ({ request }, _, signal) => this.#embed(request, signal),
+
+        loraLoad: async ({ source }, _, signal) => {
+            const opened = await openSource(source, { fetch: this.#fetch, signal });
+            try {
+                return await this.#enqueue(signal, async () => {
+                    const { model, loras } = this.#current();
+                    const lora = await Lora.open(model, opened, signal);
+                    const number = this.#nextLora++;
+                    loras.set(number, lora);
+                    return { lora: number, info: lora.info };
+                });
+            } finally {
+                if (opened !== source) { // the caller's own stays open
+                    opened.close?.();
+                }
+            }
+        },
+        loraFree: ({ lora }, _, signal) =>
+            this.#enqueue(signal, () => {
+                const { loras } = this.#current();
+                loras.get(lora)?.free();
+                loras.delete(lora);
+                return Promise.resolve();
+            }),
 
         mediaStats: () => Promise.resolve(this.#current().encoder.stats),
 
@@ -342,6 +390,11 @@ export class Service {
             sessions.set(id, await model.newSession(options));
             return id;
         },
+        sessionLoras: ({ session, loras }, _, signal) =>
+            this.#enqueue(signal, () => {
+                this.#session(session).setLoras(this.#loras(loras));
+                return Promise.resolve();
+            }),
         sessionFree: ({ session }, _, signal) =>
             this.#enqueue(signal, () => {
                 this.#session(session).free();
@@ -378,6 +431,7 @@ export class Service {
 
         download: (request, onProgress, signal) =>
             download(request, { fetch: this.#fetch, signal, engine: () => this.#startEngine(), onProgress }),
+        unfinished: () => unfinishedDownloads(),
         models: () => storedModels(),
         remove: ({ name }) => removeStored(name),
     };

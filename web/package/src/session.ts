@@ -1,6 +1,7 @@
 /** A session: a token sequence with its KV cache; prefill, then generate. */
 import type { Media } from "./encoder.js";
 import { runJob } from "./jobs.js";
+import type { LoraUse } from "./lora.js";
 import type { Model } from "./model.js";
 import { finishes, type Finish, type GenerateOptions, type JobControl, type PrefillOptions, type SessionStats, type Token } from "./options.js";
 import type { Turn } from "./turn.js";
@@ -17,6 +18,13 @@ export class Session {
         this.model = model;
         this.address = address;
         this.threads = threads;
+    }
+
+    /** Replaces all adapters. If they change, the session forgets its tokens, since they were computed with the others. */
+    setLoras(uses: readonly LoraUse[]): void {
+        const { engine } = this.model;
+        const list = Float64Array.from(uses.flatMap(({ lora, scale }) => [lora.address >>> 0, scale]));
+        engine.withBytes(new Uint8Array(list.buffer), (at) => engine.check(engine.exports.session_adapters(engine.host, this.address, at, uses.length)));
     }
 
     /** Makes the session hold exactly these tokens; the common prefix is not computed again. */

@@ -65,6 +65,7 @@ export interface Exports {
     turn_new(host: number, model: number, request: number, length: number): number;
     turn_free(turn: number): void;
     turn_prompt(host: number, turn: number): void;
+    turn_fit(host: number, turn: number, session: number): number;
     turn_push(host: number, turn: number, token: number): number;
     turn_next(host: number, turn: number): number;
     turn_finish(turn: number, generated: number): number;
@@ -98,6 +99,11 @@ export interface Exports {
         mediaCount: number,
         allLogits: number,
     ): number;
+    // Adapters (src/wasm/adapter.c).
+    adapter_open(host: number, model: number, bytes: number, n: number, name: number, length: number): number;
+    adapter_free(adapter: number): void;
+    adapter_info(host: number, adapter: number): void;
+    session_adapters(host: number, session: number, list: number, n: number): number;
     // Vectors of texts (src/wasm/embed.c).
     model_embedding(model: number): number;
     embedder_new(host: number, model: number, json: number, length: number): number;
