@@ -511,6 +511,15 @@ EXPORT(turn_prompt) void wasm_turn_prompt(host *h, const bz_turn *t)
     h->report.numbers[2] = snapshot_at;
 }
 
+/* How many messages are left out so that an answer fits in the session's context; -1: an error. */
+EXPORT(turn_fit) int32_t wasm_turn_fit(host *h, bz_turn *t, const bz_session *s)
+{
+    if (!(handle_check(h, HANDLE_TURN, t) && handle_check(h, HANDLE_SESSION, s))) {
+        return -1;
+    }
+    return bz_turn_fit(t, s->context, true, &h->error) == BZ_OK ? (int32_t)bz_turn_left_out(t) : -1;
+}
+
 EXPORT(turn_push) uint32_t wasm_turn_push(host *h, bz_turn *t, int32_t token)
 {
     if (!handle_check(h, HANDLE_TURN, t)) {

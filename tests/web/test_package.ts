@@ -55,6 +55,29 @@ await test("the chunks of a stream add up to the complete answer", async () => {
     });
 });
 
+await test("a conversation that is too long loses its oldest turns, and the answer says so", async () => {
+    await withPackage(tiny, { contextLength: 256 }, async (model) => {
+        const turn = (i: number): Message[] => [
+            { role: "user", content: `Question ${i}: what is it?` },
+            { role: "assistant", content: "It is a small red house." },
+        ];
+        const messages: Message[] = [{ role: "system", content: "Be brief." }, ...Array.from({ length: 20 }, (_, i) => turn(i)).flat(), { role: "user", content: "And this?" }];
+        const request = { messages, max_tokens: 4, temperature: 0 };
+        const got = await model.chat.completions.create(request);
+        const leftOut = got.context_shift?.left_out ?? 0;
+        check(leftOut > 0 && leftOut % 2 === 0 && got.usage.prompt_tokens <= 252, JSON.stringify(got));
+        const rest = { ...request, messages: [messages[0] as Message, ...messages.slice(1 + leftOut)] };
+        const short = await model.chat.completions.create(rest);
+        checkEqual([short.choices[0].message.content, short.context_shift], [got.choices[0].message.content, undefined], "the answer to what is left");
+        const chunks = await collect(await model.chat.completions.create({ ...request, stream: true }));
+        checkEqual([chunks[0]?.context_shift?.left_out, chunks.filter((c) => c.context_shift).length], [leftOut, 1], "once in a stream, before the answer");
+        checkEqual(await codeOf(() => model.chat.completions.create({ ...request, context_shift: false })), "context_full", "context_shift: false");
+        const pinned = messages.map((message, i) => ({ ...message, pinned: i === 1 }));
+        const kept = await model.chat.completions.create({ ...request, messages: pinned });
+        check((kept.context_shift?.left_out ?? 0) % 2 === 0 && kept.usage.prompt_tokens <= 252, JSON.stringify(kept));
+    });
+});
+
 await test("a diffusion model's canvases come before the deltas, one per step", async () => {
     await withPackage(`${goldenFolder}/diffusion/text.gguf`, {}, async (model) => {
         const request = { messages: question, max_tokens: 24, seed: 3 };

@@ -4,6 +4,7 @@ import type {
     ChatChunk,
     ChatCompletion,
     ChatRequest,
+    ContextShift,
     Delta,
     FinishReason,
     LogProbs,
@@ -89,7 +90,7 @@ class Deltas {
 }
 
 function finishReason(finish: Finish, calls: number): FinishReason {
-    return calls > 0 ? "tool_calls" : finish === "length" || finish === "context" ? "length" : "stop";
+    return finish === "length" || finish === "context" ? "length" : calls > 0 ? "tool_calls" : "stop"; // cut off, a call is not one
 }
 
 /** Sends the chunks of one answer. */
@@ -154,6 +155,11 @@ class Answer {
         this.#send({ ...this.#frame, choices: [], media });
     }
 
+    /** The oldest messages that the model does not see. */
+    shift(left_out: number): void {
+        this.#send({ ...this.#frame, choices: [], context_shift: { left_out } });
+    }
+
     notice(notice: string): void {
         this.#send({ ...this.#frame, choices: [], notice });
     }
@@ -167,7 +173,8 @@ class Answer {
 /** What encoding a request's media took. */
 interface MediaCost {
     encoded: number;
-    tokens: Record<MediaKind, number>;
+    /** Tokens of each, by source. */
+    rows: Map<string, number>;
     ms: number;
 }
 
@@ -175,10 +182,11 @@ interface MediaCost {
 async function attachAll(turn: Turn, given: PortableMedia[], encoder: MediaEncoder, answer: Answer, signal: AbortSignal | undefined): Promise<MediaCost> {
     const began = performance.now();
     const before = encoder.stats.encoded;
-    const cost: MediaCost = { encoded: 0, tokens: { image: 0, audio: 0 }, ms: 0 };
-    const count = turn.media.length;
-    encoder.check(turn.media.map(({ kind }) => kind));
-    for (const [index, { kind, source }] of turn.media.entries()) {
+    const cost: MediaCost = { encoded: 0, rows: new Map(), ms: 0 };
+    const all = turn.media;
+    const count = all.length;
+    encoder.check(all.map(({ kind }) => kind));
+    for (const [index, { kind, source }] of all.entries()) {
         const item = given[Number(source)];
         if (item?.kind !== kind) {
             throw new BezelError("bad_request", `The conversation's ${kind === "image" ? "image" : "sound"} ${index + 1} is missing from the request.`);
@@ -190,7 +198,7 @@ async function attachAll(turn: Turn, given: PortableMedia[], encoder: MediaEncod
         });
         try {
             turn.attach(index, media);
-            cost.tokens[kind] += media.rows;
+            cost.rows.set(source, media.rows);
         } finally {
             media.free();
         }
@@ -222,6 +230,12 @@ export async function answerChat(
     try {
         const answer = new Answer(model, name, request, send);
         const cost = await attachAll(turn, media, encoder, answer, signal);
+        const leftOut = turn.fit(session);
+        if (leftOut > 0) {
+            answer.shift(leftOut);
+        }
+        const tokensOf = (kind: MediaKind): number =>
+            turn.media.reduce((sum, one) => sum + (one.kind === kind ? cost.rows.get(one.source) ?? 0 : 0), 0);
         const started = performance.now();
         const before = session.stats;
         await session.prefillTurn(turn, signal ? { signal } : {});
@@ -249,7 +263,7 @@ export async function answerChat(
                 prompt_tokens: prompt,
                 completion_tokens: generated,
                 total_tokens: prompt + generated,
-                prompt_tokens_details: { cached_tokens: cached, image_tokens: cost.tokens.image, audio_tokens: cost.tokens.audio },
+                prompt_tokens_details: { cached_tokens: cached, image_tokens: tokensOf("image"), audio_tokens: tokensOf("audio") },
             },
             {
                 cache_n: cached,
@@ -278,10 +292,12 @@ export class Collector {
     #finish: FinishReason = "stop";
     #last: ChatChunk | null = null;
     readonly #notices: string[] = [];
+    #shift: ContextShift | undefined;
 
     add(chunk: ChatChunk): void {
         this.#first ??= chunk;
         this.#last = chunk;
+        this.#shift ??= chunk.context_shift;
         this.#notices.push(...(chunk.notice === undefined ? [] : [chunk.notice]));
         for (const { delta, logprobs, finish_reason } of chunk.choices) {
             this.#content += delta.content ?? "";
@@ -319,6 +335,7 @@ export class Collector {
                     finish_reason: this.#finish,
                 },
             ],
+            ...(this.#shift && { context_shift: this.#shift }),
             ...(this.#notices.length && { notices: this.#notices }),
             usage: usage as Usage,
             timings: timings as Timings,

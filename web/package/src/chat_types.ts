@@ -49,7 +49,7 @@ export interface ToolCall {
     function: { name: string; arguments: string };
 }
 
-export type Message =
+export type Message = (
     | { role: "system" | "developer"; content: string | TextPart[]; name?: string }
     | {
           role: "user";
@@ -65,7 +65,11 @@ export type Message =
           tool_calls?: ToolCall[];
           refusal?: string | null;
       }
-    | { role: "tool"; content: string | TextPart[]; tool_call_id: string; name?: string };
+    | { role: "tool"; content: string | TextPart[]; tool_call_id: string; name?: string }
+) & {
+    /** The turn that it belongs to stays when others are left out. */
+    pinned?: boolean;
+};
 
 export interface Tool {
     type: "function";
@@ -114,6 +118,9 @@ export interface ChatRequest {
     reasoning?: { effort?: string; enabled?: boolean };
     /** The last message is the assistant's; the answer continues it. */
     continue_final_message?: boolean;
+    /** false: a conversation that leaves no room for an answer is refused with the code "context_full". By default its
+     * oldest turns are left out, and the answer says so. */
+    context_shift?: boolean | null;
     chat_template_kwargs?: Record<string, unknown>;
 }
 
@@ -188,12 +195,18 @@ export interface MediaProgress {
     total: number;
 }
 
+/** The conversation was longer than the context: its oldest turns were left out. */
+export interface ContextShift {
+    /** Messages of the request that the model did not see. */
+    left_out: number;
+}
+
 export interface ChatChunk {
     id: string;
     object: "chat.completion.chunk";
     created: number;
     model: string;
-    /** One element; empty in chunks with a canvas, media or a notice, and in the last one, which has the usage. */
+    /** One element; empty in chunks with a canvas, media, a notice or a context_shift, and in the last one, which has the usage. */
     choices: { index: 0; delta: Delta; logprobs: LogProbs | null; finish_reason: FinishReason | null }[];
     /** A diffusion model's current canvas. Its text follows as deltas once it is final. */
     canvas?: Canvas;
@@ -201,6 +214,8 @@ export interface ChatChunk {
     media?: MediaProgress;
     /** A sentence about the request's media that the user should see. */
     notice?: string;
+    /** Sent before the answer begins. */
+    context_shift?: ContextShift;
     usage?: Usage;
     timings?: Timings;
 }
@@ -221,6 +236,7 @@ export interface ChatCompletion {
     choices: [{ index: 0; message: AnswerMessage; logprobs: LogProbs | null; finish_reason: FinishReason }];
     /** Sentences about the request's media that the user should see. */
     notices?: string[];
+    context_shift?: ContextShift;
     usage: Usage;
     timings: Timings;
 }

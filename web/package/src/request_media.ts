@@ -26,6 +26,7 @@ const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
 const imageTypes = ["image_url", "image", "input_image"];
 const soundTypes = ["input_audio", "audio", "audio_url"];
+const videoTypes = ["video_url", "video", "input_video"];
 
 type Fields = Record<string, unknown>;
 
@@ -184,6 +185,9 @@ export async function extractMedia(request: ChatRequest, signal?: AbortSignal): 
         if (isObject(part) && soundTypes.includes(type as string)) {
             const { source, fields } = sourceOf(part, soundTypes);
             return { type: "audio", audio: add(await extractSound(source, fields, signal)) };
+        }
+        if (videoTypes.includes(type as string)) {
+            throw new BezelError("bad_request", "A video cannot be sent; send frames of it as images.");
         }
         return part;
     };

@@ -2,6 +2,7 @@
 import { mediaKinds, type Media, type MediaKind } from "./encoder.js";
 import type { Engine } from "./engine.js";
 import { finishes, type Finish } from "./options.js";
+import type { Session } from "./session.js";
 
 export type PartKind = "thinking" | "answer" | "callBegin" | "call" | "brokenCall" | "end";
 
@@ -17,22 +18,35 @@ const partKinds: (PartKind | null)[] = [null, "thinking", "answer", "callBegin",
 export class Turn {
     readonly #engine: Engine;
     readonly address: number;
-    /** In prompt order; `source` as in the request. */
-    readonly media: { kind: MediaKind; source: string }[];
 
     constructor(engine: Engine, address: number) {
-        const { exports, host, memory } = engine;
         this.#engine = engine;
         this.address = address;
-        this.media = Array.from({ length: exports.turn_media(address) }, (_, i) => {
-            const kind = mediaKinds[exports.turn_media_source(host, address, i)] ?? "image";
-            return { kind, source: memory.text(engine.reported(0), engine.reported(1)) };
+    }
+
+    /** In prompt order; `source` as in the request. */
+    get media(): { kind: MediaKind; source: string }[] {
+        const { exports, host, memory } = this.#engine;
+        return Array.from({ length: exports.turn_media(this.address) }, (_, i) => {
+            const kind = mediaKinds[exports.turn_media_source(host, this.address, i)] ?? "image";
+            return { kind, source: memory.text(this.#engine.reported(0), this.#engine.reported(1)) };
         });
     }
 
     attach(index: number, media: Media): void {
         const { exports, host } = this.#engine;
         this.#engine.check(exports.turn_attach(host, this.address, index, media.address));
+    }
+
+    /** Leaves out the oldest turns if there is no room for an answer in the session's context, unless the request forbids
+     * it. How many messages; their media are no longer in the list. Once, when all media are attached. */
+    fit(session: Session): number {
+        const { exports, host } = this.#engine;
+        const messages = exports.turn_fit(host, this.address, session.address);
+        if (messages < 0) {
+            throw this.#engine.lastError();
+        }
+        return messages;
     }
 
     /** Valid once all media are attached. */
