@@ -35,6 +35,7 @@ static const option session_table[] = {
     SESSION("context", U32, context),  SESSION("chunk", U32, chunk),
     SESSION("kernels", TEXT, kernels), SESSION("noFuse", BOOL, no_fuse),
     SESSION("exact", BOOL, exact),     SESSION("snapshots", U32, snapshots),
+    SESSION("kv", TEXT, kv),
 };
 
 #define ENCODER(key, kind, field)                                                                  \

@@ -76,11 +76,38 @@ async function testBaseline(name: string): Promise<void> {
     );
 }
 
+/** Keys and values in 8 and 4 bits, in WebAssembly and on the GPU, with the bounds of tests/test_golden.c. */
+async function testCaches(name: string): Promise<void> {
+    const golden = await Golden.open(`${goldenFolder}/${name}/golden.gguf`);
+    const ids = golden.ints("text.2.tokens") as Int32Array;
+    const path = `${goldenFolder}/${name}/text.gguf`;
+    for (const kv of ["q8", "q4"] as const) {
+        await test(`${hostName} ${name} with keys and values in ${kv}`, async () => {
+            const options = { exact: true, kv };
+            const got: Float32Array[] = [];
+            await withModel(await newEngine(null), path, {}, async (model) => void got.push(await logitsOf(model, options, ids)));
+            await withModel(await newEngine(), path, { device: "gpu" }, async (model) => void got.push(await logitsOf(model, options, ids)));
+            const want = golden.floats("text.2.logits") as Float32Array;
+            for (const logits of got) {
+                let error = 0;
+                let all = 0;
+                want.forEach((x, k) => {
+                    error += (x - (logits[k] as number)) ** 2;
+                    all += x * x;
+                });
+                const relative = Math.sqrt(error / all);
+                check(relative < (kv === "q8" ? 0.05 : 0.6) && relative > (kv === "q8" ? 0.005 : 0.05), `off by ${relative}`);
+            }
+        });
+    }
+}
+
 await testGolden("e-like (llama.cpp layout)", `${goldenFolder}/e-like/text.gguf`, "e-like");
 await testGolden("moe-like", `${goldenFolder}/moe-like/text.gguf`, "moe-like");
 await testGolden("dense-like", `${goldenFolder}/dense-like/text.gguf`, "dense-like");
 await testGolden("unified", `${goldenFolder}/unified/text.gguf`, "unified");
 await testBaseline("e-like");
+await testCaches("e-like");
 // Node's Dawn compiles the kernels as the native one does, which test_model runs for all models; Deno's wgpu has another
 // compiler. The layouts are read by the code that is tested natively.
 if (!quick || hostName !== "node") {

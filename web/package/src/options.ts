@@ -40,8 +40,10 @@ export interface SessionOptions {
     kernels?: string;
     /** No fused kernels, for tests. */
     noFuse?: boolean;
-    /** f32 activations and cache: slower, without rounding. */
+    /** f32 activations and, unless `kv` is set, cache: slower, without rounding. */
     exact?: boolean;
+    /** How keys and values are kept; q8 takes about half of the memory of f16, q4 a quarter. Default: f16. */
+    kv?: "f16" | "q8" | "q4";
     /** Number of positions that a conversation can rewind to. */
     snapshots?: number;
 }
