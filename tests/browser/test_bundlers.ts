@@ -21,9 +21,9 @@ await test("the tarball is small and contains only the expected files", async ()
     check(size < 1.5e6, `${size} bytes`);
     const { stdout } = await run("tar", ["tzf", tarball]);
     const files = stdout.trim().split("\n");
-    const unexpected = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|dist\/(bezel(-mt)?\.wasm|\w+\.(js|d\.ts)))$/.test(f));
+    const unexpected = files.filter((f) => !/^package\/(package\.json|README\.md|LICENSE|THIRD-PARTY\.txt|dist\/(bezel(-mt)?\.wasm|\w+\.(js|d\.ts)))$/.test(f));
     checkEqual(unexpected, [], "unexpected files");
-    const needed = ["README.md", "LICENSE", "dist/bezel.wasm", "dist/bezel-mt.wasm", "dist/index.js", "dist/index.d.ts", "dist/worker.js"];
+    const needed = ["README.md", "LICENSE", "THIRD-PARTY.txt", "dist/bezel.wasm", "dist/bezel-mt.wasm", "dist/index.js", "dist/index.d.ts", "dist/worker.js"];
     checkEqual(needed.filter((f) => !files.includes(`package/${f}`)), [], "missing");
     const header = await readFile("include/bezel.h", "utf8");
     const numbers = ["MAJOR", "MINOR", "PATCH"].map((part) => new RegExp(`BZ_VERSION_${part} (\\d+)`).exec(header)?.[1]);
