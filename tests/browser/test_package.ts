@@ -89,7 +89,7 @@ await withBrowser({}, async (browser) => {
         await test(`golden logits in a worker on the ${device}`, () => goldenLogits(page, device));
     }
 
-    await test("a chat in a worker, from a File, streams and reuses the conversation", async () => {
+    await test("a chat in a worker, from a File, streams, reuses the conversation and follows a schema", async () => {
         const got = await page.evaluate(async () => {
             const file = new File([await (await fetch("/models/nano-e-q8_0.gguf")).blob()], "chosen.gguf");
             // exact: its kernels compile faster on a software adapter
@@ -103,12 +103,23 @@ await withBrowser({}, async (browser) => {
             }
             messages.push({ role: "assistant", content: text }, { role: "user", content: "More." });
             const second = await model.chat.completions.create({ messages, max_tokens: 2, temperature: 0 });
+            // An answer that follows a schema; it runs ahead of the page, which confirms each token.
+            const schema = {
+                type: "object",
+                properties: { kind: { enum: ["gem", "stone"] }, hardness: { type: "integer", minimum: 1, maximum: 10 } },
+                required: ["kind", "hardness"],
+                additionalProperties: false,
+            };
+            const response_format = { type: "json_schema" as const, json_schema: { schema } };
+            const third = await model.chat.completions.create({ messages: messages.slice(0, 1), response_format, max_tokens: 60, seed: 2 });
             model.close();
-            return { name: model.name, text, first: last?.usage, second: second.usage };
+            return { name: model.name, text, first: last?.usage, second: second.usage, third: third.choices[0] };
         });
         checkEqual([got.name, got.first?.completion_tokens], ["chosen", 12], "answer");
         check(got.text.length > 3, got.text);
         check(got.second.prompt_tokens_details.cached_tokens >= (got.first?.prompt_tokens ?? 1e9) - 8, JSON.stringify(got.second));
+        const stone = JSON.parse(got.third.message.content ?? "") as { kind: string; hardness: number };
+        check(got.third.finish_reason === "stop" && ["gem", "stone"].includes(stone.kind) && stone.hardness >= 1 && stone.hardness <= 10, JSON.stringify(got.third));
     });
 
     await test("a model is downloaded, survives a reload, is loaded from storage and removed", async () => {

@@ -25,7 +25,7 @@ interface Pipeline {
 }
 
 /** Files without weights, of the published shapes; what depends on the number of layers is found in 12 of them. */
-const SHAPES = ["e2b q4_k_m", "e4b q4_0", "12b q8_0", "26b-a4b q4_k_m", "diffusion-26b q4_k_m"];
+const SHAPES = ["e2b q4_k_m", "e4b q4_0", "12b q8_0", "26b-a4b q4_k_m", "31b q6_k", "diffusion-26b q4_k_m"];
 const MODELS = "build/models";
 const GOLDEN = "build/golden";
 
@@ -104,7 +104,8 @@ export async function testWgslTexts(gpu: GPU): Promise<void> {
             }
             const small = process.env.BEZEL_QUICK ? ["tiny-e-q4_k_m", "tiny-moe-q4_k_m"] : ["tiny-e-q4_k_m", "tiny-moe-q4_k_m", "tiny-e-iq4_xs", "tiny-e-q8_0", "tiny-dense-q6_k"];
             const models = [...make.map(([, , path = ""]) => path), ...small.map((name) => `${MODELS}/${name}.gguf`)];
-            models.push(`${GOLDEN}/e-like/text.gguf,${GOLDEN}/e-like/mmproj.gguf`, `${GOLDEN}/diffusion/text.gguf`);
+            models.push(`${GOLDEN}/e-like/text.gguf,${GOLDEN}/e-like/mmproj.gguf`, `${GOLDEN}/diffusion/text.gguf`,
+                ...["embedding", "embedding2"].map((name) => `${GOLDEN}/${name}/text.gguf`));
             const { stdout } = await run("build/tests/gpu/list_pipelines", models, { maxBuffer: 64 << 20 });
             const pipelines = JSON.parse(stdout) as Pipeline[];
             const errors: string[] = [];
