@@ -92,15 +92,15 @@ static void free_cpu(bz_backend *b)
     cpu *c = (cpu *)(void *)b;
     if (c) {
         bz_pool_free(c->pool);
-        free(c->arena);
-        free(c->scratch_memory);
+        bz_os_aligned_free(c->arena);
+        bz_os_aligned_free(c->scratch_memory);
         free(c->scratch);
-        free(c->q8_memory);
+        bz_os_aligned_free(c->q8_memory);
         free(c->q8);
         free(c->groups.first);
         free(c->groups.pairs);
         free(c->groups.active);
-        free(c->packed);
+        bz_os_aligned_free(c->packed);
         free(c);
     }
 }

@@ -2,9 +2,8 @@
 #include "cpu/kernels.h"
 
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+
+#include "base/os.h"
 
 bool bz_type_has_min(bz_type type)
 {
@@ -15,18 +14,13 @@ bool bz_type_has_min(bz_type type)
 #if defined(__x86_64__)
 static bool has_avx2(void)
 {
-    /* The builtin also checks that the system saves the AVX registers. Some compilers do not know
-     * "f16c" there; its CPUID bit is enough where AVX works. */
-    unsigned a, b, c, d;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+    return bz_os_cpu_has("avx2") && bz_os_cpu_has("fma") && bz_os_cpu_has("f16c");
 }
 
 static bool has_avx512(void)
 {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vnni");
+    return has_avx2() && bz_os_cpu_has("avx512f") && bz_os_cpu_has("avx512bw") &&
+           bz_os_cpu_has("avx512vl") && bz_os_cpu_has("avx512dq") && bz_os_cpu_has("avx512vnni");
 }
 #endif
 
@@ -40,6 +34,8 @@ static size_t supported(const bz_kernels *tables[BZ_KERNEL_TABLES])
     if (has_avx2())
         tables[count++] = &bz_kernels_avx2;
 #elif defined(__aarch64__)
+    if (bz_os_cpu_has("dotprod"))
+        tables[count++] = &bz_kernels_dotprod;
     tables[count++] = &bz_kernels_neon;
 #elif defined(__wasm_simd128__)
     tables[count++] = &bz_kernels_wasm;

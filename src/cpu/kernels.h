@@ -34,7 +34,7 @@ typedef struct bz_w8 {
 typedef struct bz_products bz_products; /* products.h */
 
 typedef struct bz_kernels {
-    const char *name; /* "avx512", "avx2", "neon", "simd128", "plain" */
+    const char *name; /* "avx512", "avx2", "dotprod", "neon", "simd128", "plain" */
     /* Products with int8 activations directly from blocks; NULL: by unpack and dot8. */
     const bz_products *products;
 
@@ -78,8 +78,8 @@ enum { BZ_PANEL = 16 /* columns of a panel */, BZ_PANEL_RUN = 768 };
 /* Whether the type has minima (w[i] = s*q - m with m not zero). */
 bool bz_type_has_min(bz_type type);
 
-/* The kernels called `name` ("plain", "avx2", "avx512", "neon", "simd128"), or NULL if this
- * processor does not support them. name NULL: the best supported ones. */
+/* The kernels called `name`, or NULL if this processor does not support them. name NULL: the best
+ * supported ones. */
 const bz_kernels *bz_kernels_best(const char *name);
 
 /* All tables that this processor supports, best first. */
@@ -91,7 +91,7 @@ extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
 extern const bz_kernels bz_kernels_avx2, bz_kernels_avx512;
 #elif defined(__aarch64__)
-extern const bz_kernels bz_kernels_neon;
+extern const bz_kernels bz_kernels_neon, bz_kernels_dotprod;
 #elif defined(__wasm_simd128__)
 extern const bz_kernels bz_kernels_wasm;
 #endif

@@ -10,6 +10,7 @@
 
 #include "cpu/exp.h"
 #include "cpu/kernels.h"
+#include "cpu/products.h"
 #include "cpu/unpack.h"
 #include "file/blocks.h"
 
@@ -565,6 +566,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 #include "cpu/kernels_table.h"
 
 KERNEL_TABLE(bz_kernels_neon, "neon", NULL);
+KERNEL_TABLE(bz_kernels_dotprod, "dotprod", &bz_products_dotprod);
 
 #else
 typedef int bz_no_neon; /* ISO C requires a declaration */

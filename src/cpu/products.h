@@ -1,17 +1,18 @@
-/* Integer matrix products of x86-64: int8 activations by blocks of weights, straight from the file.
+/* Integer matrix products: int8 activations by blocks of weights, straight from the file.
  *
  * A row of K values is K / G groups of G: 16 for types with a scale per 16 values, else 32. A
  * group's products are summed in integers, exactly. Then there is one order of f32 additions, which
  * depends on K and the table only (L = `lanes`):
  *
- *   a_j = sum over the groups g = j, j + L, j + 2L, ... in turn, each by a fused multiply-add:
+ *   a_j = sum over the groups g = j, j + L, j + 2L, ... in turn, each by a fused multiply-add
+ *         where the instructions have one:
  *         a_j += products_g * (s_g * d_g), then a_j -= m_g * (d_g * sum of the group's q)
  *   out = ((a_0 + a_1) + ...) + a_(L-1)
  *
- * For few activation rows a vector holds the sums a_j of one weight row, and weights are not stored
- * anywhere (`rows`). For many, a vector holds one a_j of L weight rows, which are packed side by
- * side
- * (`pack`), and several activation rows share each load (`multiply`). Both give the same bits. */
+ * For few activation rows (`rows`) a vector holds the sums a_j of one weight row, and weights are
+ * not stored anywhere; with 128 bits, one a_j of four unpacked weight rows. For many, a vector
+ * holds one a_j of L weight rows, which are packed side by side (`pack`), and several activation
+ * rows share each load (`multiply`). Both give the same bits. */
 #ifndef BZ_CPU_PRODUCTS_H
 #define BZ_CPU_PRODUCTS_H
 
@@ -45,6 +46,10 @@ struct bz_products {
 
 #if defined(__x86_64__)
 extern const bz_products bz_products_avx2, bz_products_avx512;
+#elif defined(__aarch64__)
+extern const bz_products bz_products_dotprod;
+#elif defined(__wasm_simd128__)
+extern const bz_products bz_products_wasm;
 #endif
 
 /* Values that share a scale. */
