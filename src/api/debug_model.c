@@ -17,11 +17,15 @@ bool bz_debug_token_is_control(const bz_model *model, int32_t id)
 
 /* ---- memory --------------------------------------------------------------- */
 
-bz_status bz_debug_model_memory(const bz_model *model, uint32_t chunk, bz_debug_memory *out,
-                                bz_error *err)
+bz_status bz_debug_model_memory(const bz_model *model, const char *kv, uint32_t chunk,
+                                bz_debug_memory *out, bz_error *err)
 {
     bz_memory m;
-    const bz_status status = bz_memory_predict(&m, &model->text, chunk ? chunk : BZ_MAX_CHUNK, err);
+    bz_cache_type type;
+    bz_status status = bz_cache_type_named(&type, kv, false, err);
+    if (status == BZ_OK) {
+        status = bz_memory_predict(&m, &model->text, type, chunk ? chunk : BZ_MAX_CHUNK, err);
+    }
     if (status == BZ_OK) {
         *out = (bz_debug_memory){.chunk = m.chunk,
                                  .weight_bytes = m.weight_bytes,
@@ -33,9 +37,12 @@ bz_status bz_debug_model_memory(const bz_model *model, uint32_t chunk, bz_debug_
     return status;
 }
 
-uint64_t bz_debug_cache_bytes(const bz_model *model, uint32_t context, uint32_t chunk)
+uint64_t bz_debug_cache_bytes(const bz_model *model, const char *kv, uint32_t context,
+                              uint32_t chunk)
 {
-    return bz_memory_cache(&model->text, context, chunk ? chunk : BZ_MAX_CHUNK);
+    bz_cache_type type;
+    bz_cache_type_named(&type, kv, false, NULL); /* an unknown name is f16 */
+    return bz_memory_cache(&model->text, type, context, chunk ? chunk : BZ_MAX_CHUNK);
 }
 
 /* ---- the CPU -------------------------------------------------------------- */

@@ -27,10 +27,10 @@ bz_status bz_table_place_named(bz_table_place *out, const char *name, bz_error *
                 : BZ_OK;
 }
 
-static uint64_t caches_for(const bz_text_model *m, uint32_t context)
+static uint64_t caches_for(const bz_text_model *m, bz_cache_type type, uint32_t context)
 {
     const uint32_t rows = (context + CONTEXT_STEP - 1) / CONTEXT_STEP * CONTEXT_STEP;
-    return bz_memory_cache(m, rows, BZ_MAX_CHUNK + BZ_AHEAD);
+    return bz_memory_cache(m, type, rows, BZ_MAX_CHUNK + BZ_AHEAD);
 }
 
 /* Bytes of the weights with or without that tensor. */
@@ -54,7 +54,7 @@ static uint64_t work_of(const bz_text_model *m, const gpu_limits *l)
     const uint32_t chunks[] = {BZ_MAX_CHUNK, BZ_SMALL_CHUNK};
     bz_memory memory = {0};
     for (int i = 0; i < 2; i++) {
-        if (bz_memory_predict(&memory, m, chunks[i], NULL) == BZ_OK &&
+        if (bz_memory_predict(&memory, m, BZ_CACHE_F16, chunks[i], NULL) == BZ_OK &&
             memory.arena_bytes <= l->max_binding) {
             break;
         }
@@ -91,18 +91,18 @@ static bz_status weigh_towers(const bz_towers *t, const gpu_limits *l, bz_fit *f
 }
 
 /* The longest context for which `room` bytes of caches are enough; at most `most`. */
-static uint32_t context_in(const bz_text_model *m, uint64_t room, uint32_t most)
+static uint32_t context_in(const bz_text_model *m, bz_cache_type type, uint64_t room, uint32_t most)
 {
     uint32_t low = 0, high = most / CONTEXT_STEP;
     while (low < high) {
         uint32_t middle = (low + high + 1) / 2;
-        if (caches_for(m, middle * CONTEXT_STEP) <= room) {
+        if (caches_for(m, type, middle * CONTEXT_STEP) <= room) {
             low = middle;
         } else {
             high = middle - 1;
         }
     }
-    return caches_for(m, most) <= room ? most : low * CONTEXT_STEP;
+    return caches_for(m, type, most) <= room ? most : low * CONTEXT_STEP;
 }
 
 static bz_status too_much(const bz_fit *f, uint32_t context, uint64_t memory, bool resident,
@@ -167,7 +167,11 @@ static bz_status fit_model(const bz_model *model, const bz_fit_options *o, bz_fi
                        "Every GPU allows buffers of %d MB and bindings of %d MB.", MIN_BUFFER >> 20,
                        MIN_BINDING >> 20);
     }
+    bz_cache_type type;
     bz_status status = bz_table_place_named(&place, o->ple, err);
+    if (status == BZ_OK) {
+        status = bz_cache_type_named(&type, o->kv, false, err);
+    }
     if (status == BZ_OK && context > limit) {
         status =
             bz_fail(err, BZ_BAD_REQUEST, "A context of %u was requested; this model goes up to %u.",
@@ -183,7 +187,7 @@ static bz_status fit_model(const bz_model *model, const bz_fit_options *o, bz_fi
     if (status != BZ_OK) {
         return status;
     }
-    fit->caches = caches_for(m, context);
+    fit->caches = caches_for(m, type, context);
     fit->work = work_of(m, &l);
     status = weigh_towers(&model->towers, &l, fit, err);
     if (status != BZ_OK) {
@@ -199,7 +203,7 @@ static bz_status fit_model(const bz_model *model, const bz_fit_options *o, bz_fi
     if (fixed + fit->caches > room && fits_streamed(m, &l, room, fit)) {
         fixed = fit->weights + fit->towers + fit->work;
     }
-    fit->max_context = room > fixed ? context_in(m, room - fixed, limit) : 0;
+    fit->max_context = room > fixed ? context_in(m, type, room - fixed, limit) : 0;
     return context > fit->max_context
                ? too_much(fit, context, room, place == BZ_TABLE_RESIDENT, err)
                : BZ_OK;

@@ -141,11 +141,11 @@ static void put_model(bz_json *j, const bz_config *c)
     bz_json_end(j);
 }
 
-static void put_memory(bz_json *j, const bz_text_model *m)
+static void put_memory(bz_json *j, const bz_text_model *m, bz_cache_type type)
 {
     bz_memory memory;
     bz_error err;
-    if (bz_memory_predict(&memory, m, BZ_MAX_CHUNK, &err) != BZ_OK) {
+    if (bz_memory_predict(&memory, m, type, BZ_MAX_CHUNK, &err) != BZ_OK) {
         bz_json_null(j);
         return;
     }
@@ -161,7 +161,7 @@ static void put_memory(bz_json *j, const bz_text_model *m)
         const uint32_t n = last ? m->config.context : context;
         bz_json_object(j);
         bz_json_put_uint(j, "context", n);
-        bz_json_put_uint(j, "bytes", bz_memory_cache(m, n, BZ_MAX_CHUNK));
+        bz_json_put_uint(j, "bytes", bz_memory_cache(m, type, n, BZ_MAX_CHUNK));
         bz_json_end(j);
         if (last) {
             break;
@@ -216,7 +216,9 @@ void bz_inspect(bz_json *j, const bz_model *m, const bz_error *refusal, const bz
     if (refusal) {
         bz_json_null(j);
     } else {
-        put_memory(j, &m->text);
+        bz_cache_type type;
+        bz_cache_type_named(&type, fit->kv, false, NULL);
+        put_memory(j, &m->text, type);
     }
     bz_json_key(j, "gpu");
     if (refusal) {

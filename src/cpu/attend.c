@@ -26,17 +26,12 @@ void cpu_kv_write(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const bz_step *s = job->step;
     bz_kv *kv = c->rows->kv[c->rows->seq[row]];
     kv_layer *l = &kv->layer[s->cache.id - 1];
-    size_t at = (size_t)kv_row(l, (uint32_t)c->rows->pos[row]) * l->head_dim * kv->value_bytes;
+    const size_t at = kv_row(l, (uint32_t)c->rows->pos[row]) * kv_row_bytes(kv, l);
     for (uint32_t h = 0; h < l->kv_heads; h++) {
         const float *k = cpu_row(c, s->in[0], row) + (size_t)h * l->head_dim;
         const float *v = cpu_row(c, s->in[1], row) + (size_t)h * l->head_dim;
-        if (kv->value_bytes == 4) {
-            memcpy(l->k[h] + at, k, l->head_dim * sizeof *k);
-            memcpy(l->v[h] + at, v, l->head_dim * sizeof *v);
-        } else {
-            c->k->to_f16(k, (uint16_t *)(void *)(l->k[h] + at), l->head_dim);
-            c->k->to_f16(v, (uint16_t *)(void *)(l->v[h] + at), l->head_dim);
-        }
+        cpu_cache_write(c->k, kv->type, k, l->k[h] + at, l->head_dim);
+        cpu_cache_write(c->k, kv->type, v, l->v[h] + at, l->head_dim);
     }
 }
 
@@ -71,7 +66,7 @@ uint32_t cpu_tasks_attend(const cpu *c, const cpu_job *job)
 size_t cpu_attend_scratch(size_t d)
 {
     const size_t padded = (d + BZ_PANEL - 1) / BZ_PANEL * BZ_PANEL;
-    return CHUNK * (d + padded) + MAX_QUERIES * (CHUNK + d);
+    return CHUNK * (d + padded) + MAX_QUERIES * (CHUNK + 2 * d);
 }
 
 /* The positions a row sees: first .. last. */
@@ -106,28 +101,20 @@ typedef struct queries {
     float *values;          /* [padded d / 16][CHUNK][16] */
     float *scores;          /* [rows * heads][CHUNK] */
     float *part;            /* [rows * heads][d]: the sums over a chunk */
+    float *rotated;         /* [rows * heads][d]: the queries, for a cache with rotated keys */
+    bool rotates;
     float max[MAX_QUERIES], total[MAX_QUERIES];
 } queries;
-
-static void read_row(const cpu *c, const uint8_t *from, bool f32, float *to, size_t d)
-{
-    if (f32) {
-        memcpy(to, from, d * sizeof *to);
-    } else {
-        c->k->dequantize(BZ_F16, from, to, d);
-    }
-}
 
 /* Positions [begin, end) of a chunk to f32. row: [d], scratch. */
 static void read_chunk(const cpu *c, const queries *q, const bz_kv *kv, const kv_layer *l,
                        uint32_t begin, uint32_t end, float *row)
 {
-    const size_t d = l->head_dim, row_bytes = d * kv->value_bytes;
-    const bool f32 = kv->value_bytes == 4;
+    const size_t d = l->head_dim, row_bytes = kv_row_bytes(kv, l);
     for (uint32_t j = begin; j < end; j++) {
         const size_t at = kv_row(l, j) * row_bytes, i = j % CHUNK;
-        read_row(c, l->k[q->kv_head] + at, f32, q->keys + i * d, d);
-        read_row(c, l->v[q->kv_head] + at, f32, row, d);
+        cpu_cache_read(c->k, kv->type, l->k[q->kv_head] + at, q->keys + i * d, d);
+        cpu_cache_read(c->k, kv->type, l->v[q->kv_head] + at, row, d);
         for (size_t v = 0; v < d; v += BZ_PANEL) {
             const size_t count = d - v < BZ_PANEL ? d - v : BZ_PANEL;
             memcpy(q->values + v * CHUNK + i * BZ_PANEL, row + v, count * sizeof *row);
@@ -158,7 +145,8 @@ static void attend_chunk(cpu *c, const bz_step *s, queries *q, uint32_t base, ui
         const uint32_t from = q->see[r].first > begin ? q->see[r].first : begin,
                        to = q->see[r].last + 1 < end ? q->see[r].last + 1 : end;
         whole = whole && from == begin && to == end;
-        const float *x = cpu_row(c, s->in[0], q->row + r) + (size_t)q->head * d;
+        const float *x = q->rotates ? q->rotated + (size_t)r * q->heads * d
+                                    : cpu_row(c, s->in[0], q->row + r) + (size_t)q->head * d;
         float *scores = q->scores + (size_t)r * q->heads * CHUNK;
         for (uint32_t j = from; j < to; j++) {
             float score[MAX_QUERIES];
@@ -208,9 +196,16 @@ static void attend_rows(cpu *c, const bz_step *s, queries *q)
         memset(cpu_row(c, s->out[0], q->row + r) + (size_t)q->head * d, 0,
                q->heads * d * sizeof(float));
     }
+    q->rotates = kv->type == BZ_CACHE_Q4;
     for (uint32_t i = 0; i < q->rows * q->heads; i++) {
         q->max[i] = -INFINITY;
         q->total[i] = 0;
+        if (q->rotates) {
+            const float *x =
+                cpu_row(c, s->in[0], q->row + i / q->heads) + (size_t)(q->head + i % q->heads) * d;
+            memcpy(q->rotated + i * d, x, d * sizeof *x);
+            cpu_cache_rotate(q->rotated + i * d, d);
+        }
     }
     for (uint32_t begin = all.first; begin <= all.last;) {
         const uint32_t base = begin / CHUNK * CHUNK;
@@ -224,6 +219,9 @@ static void attend_rows(cpu *c, const bz_step *s, queries *q)
             cpu_row(c, s->out[0], q->row + i / q->heads) + (size_t)(q->head + i % q->heads) * d;
         for (size_t v = 0; v < d; v++) {
             out[v] /= q->total[i];
+        }
+        if (q->rotates) {
+            cpu_cache_rotate(out, d);
         }
     }
 }
@@ -240,6 +238,7 @@ void cpu_attend(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     q.values = q.keys + CHUNK * d;
     q.scores = q.values + CHUNK * padded;
     q.part = q.scores + MAX_QUERIES * CHUNK;
+    q.rotated = q.part + MAX_QUERIES * d;
     q.head = q.kv_head * group + part * div.heads;
     q.heads = group - part * div.heads < div.heads ? group - part * div.heads : div.heads;
     const uint32_t end = (block + 1) * div.rows < c->rows->n ? (block + 1) * div.rows : c->rows->n;

@@ -157,6 +157,11 @@ void cpu_group_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_expert_linear(const cpu *c, const cpu_job *job);
 void cpu_expert_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_expert_sum(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+/* low_rank.c: what adapters add */
+enum { CPU_LOW_RANK_ROWS = 32 };                          /* rows of a task at once, in scratch */
+uint32_t cpu_low_rank_tile(uint32_t rank, uint32_t rows); /* panels of a task */
+uint32_t cpu_tasks_low_rank(const cpu *c, const cpu_job *job);
+void cpu_add_low_rank(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* canvas.c: steps of diffusion models */
 enum { CPU_SOFT_TILE = 256 };     /* columns per task of soft_embed: whole blocks of every type */
 void cpu_copy_kept_input(cpu *c); /* before the pass */
@@ -208,20 +213,33 @@ typedef struct kv_layer {
     uint32_t kv_heads, head_dim;
     uint32_t window; /* 0: grows */
     uint32_t rows;   /* ring size, or row capacity */
-    uint8_t **k;     /* [kv_heads] each [rows][head_dim], f16 or f32 */
+    uint8_t **k;     /* [kv_heads] each [rows][head_dim] as the type stores them: kv_row.c */
     uint8_t **v;
 } kv_layer;
 
 struct bz_kv {
     uint32_t n;
-    size_t value_bytes; /* 2 or 4 */
-    kv_layer *layer;    /* [n], by cache number */
+    bz_cache_type type;
+    kv_layer *layer; /* [n], by cache number */
 };
+
+static inline size_t kv_row_bytes(const bz_kv *kv, const kv_layer *l)
+{
+    return bz_cache_bytes(kv->type, l->head_dim);
+}
 
 static inline uint32_t kv_row(const kv_layer *l, uint32_t pos)
 {
     return l->window ? pos % l->rows : pos;
 }
+
+/* kv_row.c: one key or value of n numbers, to the cache's type (rotated if it is Q4) and back to
+ * f32 (still rotated). */
+void cpu_cache_write(const bz_kernels *k, bz_cache_type type, const float *x, uint8_t *to,
+                     size_t n);
+void cpu_cache_read(const bz_kernels *k, bz_cache_type type, const uint8_t *from, float *to,
+                    size_t n);
+void cpu_cache_rotate(float *x, size_t n);
 
 void cpu_kv_interface(bz_backend *b); /* sets the kv_* and snapshot_* functions */
 

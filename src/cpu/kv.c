@@ -31,7 +31,7 @@ static void kv_free(bz_backend *b, bz_kv *kv)
 
 static bool resize_layer(bz_kv *kv, kv_layer *l, uint32_t rows)
 {
-    size_t bytes = (size_t)rows * l->head_dim * kv->value_bytes;
+    size_t bytes = rows * kv_row_bytes(kv, l);
     for (uint32_t h = 0; h < l->kv_heads; h++) {
         uint8_t *k = realloc(l->k[h], bytes);
         l->k[h] = k ? k : l->k[h];
@@ -45,7 +45,7 @@ static bool resize_layer(bz_kv *kv, kv_layer *l, uint32_t rows)
     return true;
 }
 
-static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
+static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, bz_cache_type type,
                         uint32_t slack, const bz_kv *beside, bz_kv **out, bz_error *err)
 {
     (void)beside; /* sequences share nothing */
@@ -54,7 +54,7 @@ static bz_status kv_new(bz_backend *b, const bz_cache_info *caches, uint32_t n, 
     for (uint32_t i = 0; ok && i < n; i++) {
         kv_layer *l = &kv->layer[i];
         kv->n = i + 1;
-        kv->value_bytes = f32 ? 4 : 2;
+        kv->type = type;
         *l = (kv_layer){.kv_heads = caches[i].kv_heads,
                         .head_dim = caches[i].head_dim,
                         .window = caches[i].window};
@@ -104,7 +104,7 @@ static void kv_copy(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = 0; i < from->n; i++) {
         const kv_layer *l = &from->layer[i], *t = &to->layer[i];
-        const size_t row_bytes = l->head_dim * from->value_bytes;
+        const size_t row_bytes = kv_row_bytes(from, l);
         const uint32_t first = l->window ? end - rows_saved(l, end) : begin;
         for (uint32_t h = 0; h < l->kv_heads; h++) {
             for (uint32_t p = first; p < end; p++) {
@@ -121,7 +121,7 @@ static uint64_t kv_bytes(const bz_kv *kv)
     uint64_t total = 0;
     for (uint32_t i = 0; i < kv->n; i++) {
         const kv_layer *l = &kv->layer[i];
-        total += 2ull * l->kv_heads * l->rows * l->head_dim * kv->value_bytes;
+        total += 2ull * l->kv_heads * l->rows * kv_row_bytes(kv, l);
     }
     return total;
 }
@@ -145,7 +145,7 @@ static size_t snapshot_bytes(const bz_kv *kv)
     for (uint32_t i = 0; i < kv->n; i++) {
         const kv_layer *l = &kv->layer[i];
         if (l->window) {
-            total += 2 * (size_t)(l->window - 1) * l->kv_heads * l->head_dim * kv->value_bytes;
+            total += 2 * (size_t)(l->window - 1) * l->kv_heads * kv_row_bytes(kv, l);
         }
     }
     return total;
@@ -169,7 +169,7 @@ static void copy_rings(const bz_kv *kv, uint32_t pos, uint8_t *packed, bool save
         if (!l->window) {
             continue;
         }
-        size_t row_bytes = l->head_dim * kv->value_bytes;
+        size_t row_bytes = kv_row_bytes(kv, l);
         for (uint32_t h = 0; h < l->kv_heads; h++) {
             for (uint32_t p = pos - rows_saved(l, pos); p < pos; p++) {
                 size_t at = kv_row(l, p) * row_bytes;
@@ -212,8 +212,7 @@ static uint64_t kv_saved_bytes(const bz_kv *kv, uint32_t begin, uint32_t end)
     uint64_t total = 0;
     for (uint32_t i = 0; i < kv->n; i++) {
         const kv_layer *l = &kv->layer[i];
-        total +=
-            2ull * l->kv_heads * (end - (l->window ? begin : 0)) * l->head_dim * kv->value_bytes;
+        total += 2ull * l->kv_heads * (end - (l->window ? begin : 0)) * kv_row_bytes(kv, l);
     }
     return total;
 }
@@ -224,7 +223,7 @@ static bool kv_save(const bz_kv *kv, uint32_t begin, uint32_t end,
     bool ok = true;
     for (uint32_t i = 0; i < kv->n; i++) {
         const kv_layer *l = &kv->layer[i];
-        const size_t row_bytes = l->head_dim * kv->value_bytes;
+        const size_t row_bytes = kv_row_bytes(kv, l);
         for (uint32_t h = 0; h < l->kv_heads; h++) {
             for (uint32_t p = l->window ? begin : 0; p < end && ok; p++) {
                 const size_t at = kv_row(l, p) * row_bytes;
@@ -239,7 +238,7 @@ static void kv_load(bz_kv *kv, uint32_t begin, uint32_t end, const uint8_t *byte
 {
     for (uint32_t i = 0; i < kv->n; i++) {
         const kv_layer *l = &kv->layer[i];
-        const size_t row_bytes = l->head_dim * kv->value_bytes;
+        const size_t row_bytes = kv_row_bytes(kv, l);
         for (uint32_t h = 0; h < l->kv_heads; h++) {
             for (uint32_t p = l->window ? begin : 0; p < end; p++, bytes += 2 * row_bytes) {
                 const size_t at = kv_row(l, p) * row_bytes;

@@ -150,7 +150,8 @@ static bz_progress load_on_gpu(bz_encode_job *j, bz_need *need)
                : p == BZ_JOB_ERROR ? bz_encode_fall_back(j, need)
                                    : p;
     }
-    if (!t->backend && bz_gpu_new(&t->backend, t->gpu, true, !e->no_fuse, &need->error) != BZ_OK) {
+    if (!t->backend &&
+        bz_gpu_new(&t->backend, t->gpu, true, BZ_CACHE_F32, !e->no_fuse, &need->error) != BZ_OK) {
         return bz_encode_fall_back(j, need);
     }
     if (!e->exact) {

@@ -80,7 +80,7 @@ struct bz_backend {
     /* The caches of a sequence. A pass may have rows of several sequences if each was made `beside`
      * another of them. Rings have `slack` rows more than the window, so that all rows of a chunk
      * can be written before they attend. Growing keeps the contents. */
-    bz_status (*kv_new)(bz_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
+    bz_status (*kv_new)(bz_backend *b, const bz_cache_info *caches, uint32_t n, bz_cache_type type,
                         uint32_t slack, const bz_kv *beside, bz_kv **out, bz_error *err);
     void (*kv_free)(bz_backend *b, bz_kv *kv);
     bz_status (*kv_reserve)(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err);

@@ -68,13 +68,14 @@ bz_status bz_embedder_attach(bz_embedder *e, bz_error *err)
     const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
     bz_status status;
     e->device = m->gpu ? m->gpu->loaded : NULL;
-    status = m->gpu ? bz_gpu_new(&e->backend, m->gpu->loaded, o->exact, !o->no_fuse, err)
-                    : bz_cpu_new(&e->backend, &m->text.weights.table,
-                                 (const uint8_t *const *)m->weight_bytes, &cpu, err);
+    status = m->gpu
+                 ? bz_gpu_new(&e->backend, m->gpu->loaded, o->exact, BZ_CACHE_F32, !o->no_fuse, err)
+                 : bz_cpu_new(&e->backend, &m->text.weights.table,
+                              (const uint8_t *const *)m->weight_bytes, &cpu, err);
     if (status == BZ_OK) {
         /* Values of Gemma 3 have no norm and may exceed f16, so caches are f32; they are small. */
-        status = e->backend->kv_new(e->backend, m->text.caches, m->text.n_caches, true, 0, NULL,
-                                    &e->kv, err);
+        status = e->backend->kv_new(e->backend, m->text.caches, m->text.n_caches, BZ_CACHE_F32, 0,
+                                    NULL, &e->kv, err);
         e->kv_list[0] = e->kv;
     }
     if (status != BZ_OK) {

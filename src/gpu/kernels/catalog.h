@@ -46,10 +46,20 @@ typedef enum gpu_kernel {
     GPU_ATTEND_TILE,  /* more than 8 rows */
     GPU_ATTEND_SPLIT, /* few rows, partial results */
     GPU_COMBINE,      /* the partial results of attention */
+    /* the same five for caches in blocks */
+    GPU_KV_WRITE_BLOCKS,
+    GPU_KV_NORM_BLOCKS,
+    GPU_ATTEND_BLOCKS,
+    GPU_ATTEND_TILE_Q8,
+    GPU_ATTEND_TILE_Q4,
+    GPU_ATTEND_SPLIT_Q8,
+    GPU_ATTEND_SPLIT_Q4,
+    GPU_ROTATE, /* queries and results of attention over a cache in Q4 */
     /* product/: experts */
     GPU_ROUTE,
     GPU_EXPERT_LINEAR,
     GPU_EXPERT_SUM,
+    GPU_ADD_LOW_RANK,
     /* canvas/ */
     GPU_LOGIT_STATS_SCAN, /* ranges of the logits */
     GPU_LOGIT_STATS_PICK,

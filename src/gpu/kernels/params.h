@@ -133,6 +133,14 @@
     F(S, u32, query, "kv_norm: queries")                                                           \
     F(S, u32, query_stride, "values from row to row")
 
+/* add_low_rank */
+#define GPU_LOW_RANK_PARAMS(F, S)                                                                  \
+    GPU_COMMON_PARAMS(F, S)                                                                        \
+    F(S, u32, rank, "values of a slot of the second input")                                        \
+    F(S, u32, panels, "of 16 outputs, of one matrix")                                              \
+    F(S, u32, skip_soft, "1: rows that are soft tokens stay as they are")                          \
+    F(S, f32, scale, "of the product")
+
 /* logit_stats_scan, logit_stats_pick, soft_weigh ... soft_sum, soft_embed */
 #define GPU_CANVAS_PARAMS(F, S)                                                                    \
     GPU_COMMON_PARAMS(F, S)                                                                        \
@@ -198,6 +206,7 @@
     X(embed, GPU_EMBED_PARAMS)                                                                     \
     X(convert, GPU_CONVERT_PARAMS)                                                                 \
     X(expert, GPU_EXPERT_PARAMS)                                                                   \
+    X(low_rank, GPU_LOW_RANK_PARAMS)                                                               \
     X(norm, GPU_NORM_PARAMS)                                                                       \
     X(attention, GPU_ATTENTION_PARAMS)                                                             \
     X(canvas, GPU_CANVAS_PARAMS)                                                                   \
@@ -235,6 +244,7 @@ typedef union gpu_params {
     gpu_embed_params embed;
     gpu_convert_params convert;
     gpu_expert_params expert;
+    gpu_low_rank_params low_rank;
     gpu_norm_params norm;
     gpu_attention_params attention;
     gpu_canvas_params canvas;

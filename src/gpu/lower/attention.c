@@ -9,14 +9,27 @@ enum {
     CACHE_PIECES = 4     /* of a long cache, each with as many splits, that scratch is kept for */
 };
 
+/* Bits of an integer in the cache; 0: it has none. */
+static uint32_t cache_bits(const builder *x)
+{
+    return x->in->cache == BZ_CACHE_Q8 ? 8 : x->in->cache == BZ_CACHE_Q4 ? 4 : 0;
+}
+
 void gpu_lower_kv_write(builder *x)
 {
     const bz_cache_info *cache = &x->plan->caches[x->step->cache.id - 1];
+    const bool f16 = x->in->cache == BZ_CACHE_F16;
     gpu_dispatch d = {
         .params = gpu_params_of(x, x->step), .cache = x->step->cache.id, .y = x->rows};
+    if (cache_bits(x)) {
+        d.params.attention.width = cache->head_dim;
+        d.x = d.params.attention.kv_heads = cache->kv_heads;
+        gpu_emit(x, GPU_KV_WRITE_BLOCKS, BZ_F32, (gpu_overrides){{cache_bits(x)}}, d);
+        return;
+    }
     d.params.cols = cache->kv_heads * cache->head_dim;
-    d.x = divide_up(x->in->f32_cache ? d.params.cols : d.params.cols / 2, 64);
-    gpu_emit(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{!x->in->f32_cache}}, d);
+    d.x = divide_up(f16 ? d.params.cols / 2 : d.params.cols, 64);
+    gpu_emit(x, GPU_KV_WRITE, BZ_F32, (gpu_overrides){{f16}}, d);
 }
 
 void gpu_lower_kv(builder *x, const gpu_group *g)
@@ -49,7 +62,9 @@ void gpu_lower_kv(builder *x, const gpu_group *g)
         p->out0_stride = gpu_stride_of(x, rotated->out[0]);
         queries = gpu_read_partial_sums(x, q->in[0], &p->query, &p->query_stride, &p->split_rows);
     }
-    gpu_emit(x, GPU_KV_NORM, BZ_F32, (gpu_overrides){{!x->in->f32_cache, keys, values, queries}},
+    const uint32_t bits = cache_bits(x);
+    gpu_emit(x, bits ? GPU_KV_NORM_BLOCKS : GPU_KV_NORM, BZ_F32,
+             (gpu_overrides){{bits ? bits : x->in->cache == BZ_CACHE_F16, keys, values, queries}},
              d);
 }
 
@@ -62,6 +77,16 @@ static uint32_t tile_splits(const builder *x, uint32_t tiles, const bz_step *ste
                                                                   : MAX_TILE_SPLITS;
     const uint64_t splits = wanted < fit ? wanted : fit;
     return splits ? (uint32_t)splits : 1;
+}
+
+/* Rotates the heads at an offset of the arena, queries or results. */
+static void lower_rotate(builder *x, uint32_t at, uint32_t stride, const bz_step *step)
+{
+    gpu_dispatch d = {.params = gpu_params_of(x, step), .x = step->heads, .y = x->rows};
+    d.params.in0 = at;
+    d.params.in0_stride = stride;
+    d.params.attention.width = step->width;
+    gpu_emit(x, GPU_ROTATE, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
 /* Many rows of one sequence share what they fetch of the cache; few rows leave most of a GPU idle
@@ -83,19 +108,32 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
     p->kv_heads = cache->kv_heads;
     p->image_attention = (uint32_t)step->image_attention;
     p->out1 = (uint32_t)(x->out->arena_bytes / 4); /* partial results: after the arena */
-    const uint32_t per_vector = x->in->f32_cache ? 4 : 8, vectors = step->width / per_vector;
+    const uint32_t per_vector = x->in->cache == BZ_CACHE_F32 ? 4 : 8,
+                   vectors = step->width / per_vector, bits = cache_bits(x);
+    const bool rotated = x->in->cache == BZ_CACHE_Q4;
     const bool can_tile = step->width % 64 == 0 && step->width <= 512 &&
                           (vectors & (vectors - 1)) == 0 &&
                           (p->in0 | p->in0_stride | p->out0 | p->out0_stride) % 4 == 0;
     const bool by_row = x->rows <= GPU_MAX_VECTOR_ROWS || x->plan->many_sequences;
+    bool combined = false; /* always by a dispatch of its own */
     if (!by_row && can_tile) {
         d.y = divide_up(x->rows, 32);
         d.z = d.split.splits = tile_splits(x, d.x * d.y, step);
         d.split.rows = x->rows;
-        gpu_emit(x, GPU_ATTEND_TILE, BZ_F32,
-                 (gpu_overrides){{per_vector, step->width, step->width > 256 ? 256 : 128}}, d);
+        const uint32_t threads = step->width > 256 ? 256 : 128;
+        if (rotated) {
+            lower_rotate(x, p->in0, p->in0_stride, step);
+        }
+        if (bits) {
+            gpu_emit(x, bits == 8 ? GPU_ATTEND_TILE_Q8 : GPU_ATTEND_TILE_Q4, BZ_F32,
+                     (gpu_overrides){{step->width, threads}}, d);
+        } else {
+            gpu_emit(x, GPU_ATTEND_TILE, BZ_F32,
+                     (gpu_overrides){{per_vector, step->width, threads}}, d);
+        }
     } else if (!by_row || step->bidirectional || step->width % 8 || step->width > 1024) {
-        gpu_emit(x, GPU_ATTEND, BZ_F32, (gpu_overrides){{!x->in->f32_cache}}, d);
+        gpu_emit(x, bits ? GPU_ATTEND_BLOCKS : GPU_ATTEND, BZ_F32,
+                 (gpu_overrides){{bits ? bits : x->in->cache == BZ_CACHE_F16}}, d);
     } else {
         if (query_norm) {
             const bz_step *rope = query_norm + 1;
@@ -115,13 +153,23 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
         d.split.reader_combines = x->fused->sum_reader[step->out[0].id] != 0;
         x->partial = d;
         x->partial_tensor = step->out[0];
-        gpu_emit(x, GPU_ATTEND_SPLIT, BZ_F32,
-                 (gpu_overrides){{per_vector, step->width, query_norm != NULL, positions,
-                                  subgroup_of(x->in->limits)}},
-                 d);
+        const uint32_t subgroup = subgroup_of(x->in->limits);
+        if (bits) {
+            gpu_emit(x, bits == 8 ? GPU_ATTEND_SPLIT_Q8 : GPU_ATTEND_SPLIT_Q4, BZ_F32,
+                     (gpu_overrides){{step->width, query_norm != NULL, positions, subgroup}}, d);
+        } else {
+            gpu_emit(
+                x, GPU_ATTEND_SPLIT, BZ_F32,
+                (gpu_overrides){{per_vector, step->width, query_norm != NULL, positions, subgroup}},
+                d);
+        }
+        combined = true;
     }
     gpu_dispatch combine = {
         .params = d.params, .combines = d.cache, .split = d.split, .x = step->heads, .y = x->rows};
     const uint32_t batch = d.split.splits ? d.split.splits : COMBINE_BATCH;
-    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{batch}}, combine);
+    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{batch, rotated && combined}}, combine);
+    if (rotated && !combined) { /* there may be nothing to combine */
+        lower_rotate(x, p->out0, p->out0_stride, step);
+    }
 }

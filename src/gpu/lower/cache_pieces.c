@@ -4,6 +4,16 @@
 
 #include "gpu/lower/fuse.h"
 
+uint32_t gpu_cache_head_bytes(bz_cache_type type, uint32_t n)
+{
+    const uint32_t vectors = (n + 7) / 8, blocks = (n + BZ_CACHE_BLOCK - 1) / BZ_CACHE_BLOCK;
+    switch (type) {
+    case BZ_CACHE_Q8: return 8 * (vectors + (blocks + 3) / 4);
+    case BZ_CACHE_Q4: return 4 * (vectors + (blocks + 1) / 2);
+    default: return bz_cache_bytes(type, n);
+    }
+}
+
 static uint32_t pieces_of(const gpu_cache_shape *caches, uint32_t cache)
 {
     return cache && caches ? caches[cache - 1].n_pieces : 1;
@@ -66,7 +76,7 @@ static void set_piece(gpu_dispatch *d, const gpu_cache_shape *c, uint32_t piece,
     p->row_count = c ? c->piece_rows : UINT32_MAX;
     p->parts = parts;
     p->first_part = piece * splits;
-    if (d->kernel == GPU_ATTEND_SPLIT) {
+    if (d->split.heads && !d->split.splits) {
         p->splits = splits;
         d->x = d->split.heads * splits;
     } else if (d->split.rows) {

@@ -506,15 +506,18 @@ static uint32_t only_reader(const gpu_fused *f, const bz_plan *p, size_t step, b
 }
 
 /* Can the group combine the partial results of attention, the result of step `at`? It must run
- * next, before anything else writes after the arena. */
-static bool combines_attention(const gpu_fused *f, const bz_plan *p, uint32_t group, size_t at)
+ * next, before anything else writes after the arena; and results from a cache in Q4 are rotated. */
+static bool combines_attention(const gpu_lower_input *in, const gpu_fused *f, uint32_t group,
+                               size_t at)
 {
+    const bz_plan *p = in->plan;
     const gpu_group *g = &f->groups[group];
     const bz_step *attend = &p->steps[at], *product = &p->steps[g->first];
-    return g->fusion == GPU_FUSE_PRODUCTS && group == f->group_of[at] + 1 &&
-           g->products.first_product == 0 && product->op == BZ_OP_LINEAR &&
-           product->in[0].id == attend->out[0].id && attend->width % 16 == 0 &&
-           attend->heads <= MAX_HEADS && attend->heads * attend->width <= MAX_COMBINED;
+    return in->cache != BZ_CACHE_Q4 && g->fusion == GPU_FUSE_PRODUCTS &&
+           group == f->group_of[at] + 1 && g->products.first_product == 0 &&
+           product->op == BZ_OP_LINEAR && product->in[0].id == attend->out[0].id &&
+           attend->width % 16 == 0 && attend->heads <= MAX_HEADS &&
+           attend->heads * attend->width <= MAX_COMBINED;
 }
 
 static void find_sum_readers(const gpu_lower_input *in, gpu_fused *f)
@@ -526,7 +529,7 @@ static void find_sum_readers(const gpu_lower_input *in, gpu_fused *f)
                    attend = p->steps[i].op == BZ_OP_ATTEND;
         const uint32_t reader = product || attend ? only_reader(f, p, i, t) : 0;
         if (reader && (product ? adds_partial_sums(p, &f->groups[reader - 1], t)
-                               : combines_attention(f, p, reader - 1, i))) {
+                               : combines_attention(in, f, reader - 1, i))) {
             f->sum_reader[t.id] = reader;
         }
     }

@@ -24,7 +24,7 @@ typedef struct gpu_lower_input {
     bool fuse;             /* false: every step is a kernel of its own */
     bool packed;           /* products with int8 activations, where a kernel has the type */
     bool matrices;         /* f16 activations on subgroup matrices; text: with `packed` only */
-    bool f32_cache;        /* keys and values in f32; else f16 */
+    bz_cache_type cache;   /* how keys and values are stored */
 } gpu_lower_input;
 
 /* A table of angles that the host computes and writes before a pass. */
@@ -56,6 +56,11 @@ void gpu_lowered_free(gpu_lowered *l);
 uint64_t gpu_lowered_offset(const gpu_lowered *l, bz_tensor t);
 
 /* ---- caches in pieces: cache_pieces.c ---------------------------------------------------- */
+
+/* Bytes of one key or value of n numbers. Q8 and Q4: first the integers, four or eight in a word
+ * (of eight, the first four are in the low halves of its bytes), up to a whole vector of eight;
+ * then the f16 scales, two in a word, up to a whole vector of Q8. */
+uint32_t gpu_cache_head_bytes(bz_cache_type type, uint32_t n);
 
 /* How the rows of one cache, those of all sequences, lie in GPU memory. A cache larger than one
  * binding is cut between rows, or between rings. */

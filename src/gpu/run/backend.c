@@ -307,6 +307,7 @@ static void free_backend(bz_backend *backend)
     gpu_set_trace(backend, NULL, NULL);
     free(b->out);
     free(b->angles);
+    gpu_free_added_weights(&b->added);
     bz_gpu_model_drop(b->model);
     free(b);
 }
@@ -317,8 +318,8 @@ void bz_gpu_allow_f16(bz_backend *backend)
     b->matrices = gpu_limits_of(b->g)->matrices;
 }
 
-bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool fuse,
-                     bz_error *err)
+bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool exact, bz_cache_type cache,
+                     bool fuse, bz_error *err)
 {
     gpu_backend *b = calloc(1, sizeof *b);
     if (!b) {
@@ -346,9 +347,9 @@ bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool f32_cache, bool
     b->pipelines = model->pipelines;
     b->weights = model->weights;
     b->weight_bytes = model->weight_bytes;
-    b->f32_cache = f32_cache;
+    b->cache = cache;
     b->fuse = fuse;
-    b->packed = !f32_cache && gpu_limits_of(b->g)->packed_dot;
+    b->packed = !exact && gpu_limits_of(b->g)->packed_dot;
     b->matrices = b->packed && gpu_limits_of(b->g)->matrices;
     bz_error why = {0};
     b->rows = gpu_buffer_new(b->g, ROWS_WORDS * sizeof(uint32_t), GPU_STORAGE, &why);

@@ -75,7 +75,7 @@ static void write_soft(gpu_backend *b, const bz_schedule *s, const bz_rows *rows
     for (size_t k = 0; k < s->plan->n_steps; k++) {
         const bz_step *step = &s->plan->steps[k];
         const bz_tensor_info *t = bz_plan_tensor(s->plan, step->out[0]);
-        for (uint32_t i = 0; step->accepts_soft && i < rows->n;) {
+        for (uint32_t i = 0; step->op == BZ_OP_EMBED && step->accepts_soft && i < rows->n;) {
             uint32_t n = rows->soft[i] ? 1 : 0;
             while (n && t->stride == t->cols && i + n < rows->n &&
                    rows->soft[i + n] == rows->soft[i] + (size_t)n * t->cols) {

@@ -33,20 +33,20 @@ struct bz_schedule {
 
 /* Keys and values of one layer, of all sequences of a pool. */
 typedef struct kv_cache {
-    uint32_t row_values; /* kv_heads * head_dim */
+    uint32_t row_bytes; /* of all heads: lower/lower.h */
     uint32_t kv_heads, window;
     uint32_t rows;       /* of all sequences */
     uint32_t ring;       /* rows of each sequence's ring; 0: not a ring */
     uint32_t piece_rows; /* as many as one binding holds; whole rings */
     uint32_t n_pieces;
-    gpu_buffer *k, *v; /* [n_pieces], each [rows, at most piece_rows][row_values] */
+    gpu_buffer *k, *v; /* [n_pieces], each [rows, at most piece_rows][row_bytes] */
 } kv_cache;
 
 /* The caches of sequences whose rows may be in one pass. The pool is freed with its last
  * sequence. */
 typedef struct kv_pool {
     gpu *g;
-    uint32_t n, value_bytes;
+    uint32_t n;
     uint32_t generation; /* changes when a list must be recorded again; unique among the pools of a
                             back end */
     kv_cache *cache;     /* [n] */
@@ -140,14 +140,24 @@ typedef struct gpu_tracer {
     uint64_t capacity; /* bytes of `values` */
 } gpu_tracer;
 
+/* Weights of adapters, and where all weights lie with them (add_weights.c). */
+typedef struct gpu_added_weights {
+    bz_gpu_model **parts; /* [n], held */
+    uint32_t n;
+    gpu_piece *pieces; /* these three are part of `weights` */
+    uint32_t *first_piece, *streamed;
+} gpu_added_weights;
+
 typedef struct gpu_backend {
     bz_backend base;
     bz_gpu_model *model; /* shared; the next four are its own */
     gpu *g;
     gpu_pipelines *pipelines;
     gpu_weights weights;
+    gpu_added_weights added;
     const uint8_t *const *weight_bytes; /* in host memory: rope frequencies are read from it */
-    bool f32_cache, fuse;
+    bz_cache_type cache;
+    bool fuse;
     bool packed;   /* products with int8 activations */
     bool matrices; /* f16 activations on subgroup matrices */
 
@@ -178,6 +188,8 @@ typedef struct gpu_backend {
     gpu_chooser chooser;
     gpu_tracer tracer;
 } gpu_backend;
+
+void gpu_free_added_weights(gpu_added_weights *a);
 
 /* backend.c: drops what begin started, finished or not. */
 void gpu_drop_pass(gpu_backend *b);

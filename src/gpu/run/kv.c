@@ -1,6 +1,6 @@
-/* Caches in GPU buffers: keys and values of each layer, [row][kv_heads * head_dim], f16 or f32,
- * with the rows of all sequences of a pool. A cache larger than one binding is cut between rows
- * into several pieces.
+/* Caches in GPU buffers: keys and values of each layer, [row][kv_heads], each as lower/lower.h
+ * says, with the rows of all sequences of a pool. A cache larger than one binding is cut between
+ * rows into several pieces.
  *
  * Each sequence has a ring in the caches of sliding layers, and a range of rows of the others. A
  * range grows by doubling: in place if the rows after it are free, else it moves. */
@@ -16,11 +16,6 @@ struct bz_snapshot {
     uint32_t n;
     gpu_buffer k_and_v[]; /* [2 n], 0 if the layer has no ring */
 };
-
-static uint64_t row_bytes(const kv_pool *pool, const kv_cache *c)
-{
-    return (uint64_t)c->row_values * pool->value_bytes;
-}
 
 static void free_pool(kv_pool *pool)
 {
@@ -73,7 +68,7 @@ static bz_status resize_piece(kv_pool *pool, const kv_cache *c, gpu_buffer *buff
                               uint32_t rows, bz_error *err)
 {
     bz_error why = {0};
-    gpu_buffer fresh = gpu_buffer_new(pool->g, rows * row_bytes(pool, c), GPU_STORAGE, &why);
+    gpu_buffer fresh = gpu_buffer_new(pool->g, rows * c->row_bytes, GPU_STORAGE, &why);
     if (!fresh) {
         return why.code != BZ_OUT_OF_MEMORY
                    ? bz_fail(err, why.code, "%s", why.text)
@@ -84,7 +79,7 @@ static bz_status resize_piece(kv_pool *pool, const kv_cache *c, gpu_buffer *buff
                              rows - had);
     }
     if (*buffer) {
-        gpu_copy(pool->g, *buffer, 0, fresh, 0, had * row_bytes(pool, c));
+        gpu_copy(pool->g, *buffer, 0, fresh, 0, had * c->row_bytes);
         gpu_buffer_free(pool->g, *buffer);
     }
     *buffer = fresh;
@@ -146,8 +141,8 @@ static bz_status resize(gpu_backend *b, kv_pool *pool, kv_cache *c, uint64_t row
 }
 
 /* Caches of no sequence yet. */
-static bz_status new_pool(gpu_backend *b, const bz_cache_info *caches, uint32_t n, bool f32,
-                          uint32_t slack, kv_pool **out, bz_error *err)
+static bz_status new_pool(gpu_backend *b, const bz_cache_info *caches, uint32_t n,
+                          bz_cache_type type, uint32_t slack, kv_pool **out, bz_error *err)
 {
     kv_pool *pool = calloc(1, sizeof *pool);
     if (!pool || !(pool->cache = calloc(n ? n : 1, sizeof *pool->cache))) {
@@ -156,16 +151,16 @@ static bz_status new_pool(gpu_backend *b, const bz_cache_info *caches, uint32_t 
     }
     pool->g = b->g;
     pool->n = n;
-    pool->value_bytes = f32 ? 4 : 2;
     const gpu_limits *l = gpu_limits_of(b->g);
     const uint64_t binding = l->max_binding < l->max_buffer ? l->max_binding : l->max_buffer;
     for (uint32_t i = 0; i < n; i++) {
         kv_cache *c = &pool->cache[i];
-        *c = (kv_cache){.row_values = caches[i].kv_heads * caches[i].head_dim,
+        *c = (kv_cache){.row_bytes =
+                            caches[i].kv_heads * gpu_cache_head_bytes(type, caches[i].head_dim),
                         .kv_heads = caches[i].kv_heads,
                         .window = caches[i].window,
                         .ring = caches[i].window ? caches[i].window + slack : 0};
-        const uint64_t max = binding / row_bytes(pool, c);
+        const uint64_t max = binding / c->row_bytes;
         c->piece_rows = max > 1u << 30 ? 1u << 30 : (uint32_t)max;
         c->piece_rows -= c->ring ? c->piece_rows % c->ring : 0;
     }
@@ -262,7 +257,7 @@ static bz_status grow_pool(gpu_backend *b, kv_pool *pool, uint64_t rows, bz_erro
 static void copy_rows(const kv_pool *pool, const kv_cache *c, uint32_t from, uint32_t to,
                       uint32_t rows)
 {
-    const uint64_t bytes = row_bytes(pool, c);
+    const uint64_t bytes = c->row_bytes;
     for (uint32_t done = 0, n; done < rows; done += n) {
         const uint32_t a = (from + done) / c->piece_rows, a_row = (from + done) % c->piece_rows,
                        d = (to + done) / c->piece_rows, d_row = (to + done) % c->piece_rows;
@@ -378,13 +373,14 @@ static bz_status add_sequence(gpu_backend *b, kv_pool *pool, bz_kv **out, bz_err
     return BZ_OK;
 }
 
-static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32_t n, bool f32,
-                        uint32_t slack, const bz_kv *beside, bz_kv **out, bz_error *err)
+static bz_status kv_new(bz_backend *backend, const bz_cache_info *caches, uint32_t n,
+                        bz_cache_type type, uint32_t slack, const bz_kv *beside, bz_kv **out,
+                        bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     kv_pool *pool = beside ? beside->pool : NULL;
     bz_kv *kv = NULL;
-    bz_status status = pool ? BZ_OK : new_pool(b, caches, n, f32, slack, &pool, err);
+    bz_status status = pool ? BZ_OK : new_pool(b, caches, n, type, slack, &pool, err);
     if (status == BZ_OK) {
         status = add_sequence(b, pool, &kv, err);
         if (status != BZ_OK && !beside) {
@@ -408,7 +404,7 @@ static uint64_t kv_bytes(const bz_kv *kv)
     uint64_t total = 0;
     for (uint32_t i = 0; i < pool->n; i++) {
         const kv_cache *c = &pool->cache[i];
-        total += 2 * row_bytes(pool, c) * (c->ring ? c->ring : kv->rows);
+        total += 2 * c->row_bytes * (c->ring ? c->ring : kv->rows);
     }
     return total;
 }
@@ -448,7 +444,7 @@ static bz_snapshot *snapshot_new(const bz_kv *kv)
         const kv_cache *c = &pool->cache[i / 2];
         if (c->window > 1) {
             s->k_and_v[i] =
-                gpu_buffer_new(pool->g, (c->window - 1) * row_bytes(pool, c), GPU_STORAGE, NULL);
+                gpu_buffer_new(pool->g, (c->window - 1) * c->row_bytes, GPU_STORAGE, NULL);
             if (!s->k_and_v[i]) {
                 snapshot_free(s);
                 return NULL;
@@ -469,7 +465,7 @@ static void copy_rings(const bz_snapshot *s, const bz_kv *kv, uint32_t pos, bool
         }
         const uint32_t first = kv->index * c->ring, piece = first / c->piece_rows;
         const gpu_buffer ring = i % 2 ? c->v[piece] : c->k[piece];
-        const uint64_t row = row_bytes(pool, c), base = first % c->piece_rows * row;
+        const uint64_t row = c->row_bytes, base = first % c->piece_rows * row;
         uint32_t keep = pos < c->window - 1 ? pos : c->window - 1;
         for (uint32_t done = 0; done < keep;) {
             uint32_t at = (pos - keep + done) % c->ring;

@@ -44,7 +44,7 @@ static gpu_lower_input lower_input(const gpu_backend *b, const bz_plan *plan, bo
                           .fuse = fuse,
                           .packed = b->packed,
                           .matrices = b->matrices,
-                          .f32_cache = b->f32_cache};
+                          .cache = b->cache};
     if (b->model->table) {
         in.table = gpu_table_shape_of(b->model->table);
     }

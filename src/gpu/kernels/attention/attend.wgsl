@@ -1,11 +1,10 @@
-// uses: params.attention attention/visible attention/cache common/arena
+// uses: <head> params.attention attention/visible attention/cache attention/rotate_query common/arena
 // attend: y = softmax(q K^T) V for a head of any size up to 1024; attend_split and attend_tile are the fast forms.
 // q: [rows][heads][width] (in0); K, V: the cache, [position][kv_heads][width]; y: [rows][heads][width] (out0), or
 // partial results (max, sum, two unused, columns) at out1 where the cache needs several bindings.
 //
 // One workgroup per row and query head. 16 keys at a time: 16 threads score one together, reading neighboring words.
 // Maximum and sum are kept while walking; each thread accumulates its own columns of V.
-override F16: bool = true;
 const KEYS = 16u;
 const LOWEST = -3.0e38;
 
@@ -25,12 +24,13 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let cache = cache_of(row);
     let begin = max(first_visible(row), bound_begin(row));
     let end = min(last_visible(row) + 1u, bound_end(row));
-    let words = select(d, d / 2u, F16);
-    let row_words = params.kv_heads * words;
-    let head_word = kv_head * words;
+    let words = units(d);
+    let row_words = params.kv_heads * head_words(d);
+    let head_word = kv_head * head_words(d);
     let q = params.in0 + row * params.in0_stride + head * d;
     for (var i = local; i < d; i += 256u) { query[i] = arena[q + i]; }
     workgroupBarrier();
+    if (is_rotated()) { rotate_query(local, d); }
 
     let key = local / 16u;
     let lane = local % 16u;
@@ -44,15 +44,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         let count = min(KEYS, end - j);
         let at = cache_row(cache, min(j + key, end - 1u)) * row_words + head_word;
         var s = 0.0;
-        for (var i = lane; i < words; i += 16u) {
-            let word = keys[at + i];
-            if (F16) {
-                let k = unpack2x16float(word);
-                s += query[2u * i] * k.x + query[2u * i + 1u] * k.y;
-            } else {
-                s += query[i] * bitcast<f32>(word);
-            }
-        }
+        for (var i = lane; i < words; i += 16u) { s += key_part(at, i, d); }
         score[local] = s;
         workgroupBarrier();
         for (var half = 8u; half > 0u; half >>= 1u) {
@@ -72,10 +64,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let p = exp(max(score[t * 16u] - best, -80.0));
             total += p;
             let v = cache_row(cache, j + t) * row_words + head_word;
-            if (local < d) { out0 += p * value_at(v, local); }
-            if (local + 256u < d) { out1 += p * value_at(v, local + 256u); }
-            if (local + 512u < d) { out2 += p * value_at(v, local + 512u); }
-            if (local + 768u < d) { out3 += p * value_at(v, local + 768u); }
+            if (local < d) { out0 += p * value_at(v, local, d); }
+            if (local + 256u < d) { out1 += p * value_at(v, local + 256u, d); }
+            if (local + 512u < d) { out2 += p * value_at(v, local + 512u, d); }
+            if (local + 768u < d) { out3 += p * value_at(v, local + 768u, d); }
         }
         workgroupBarrier(); // before score is overwritten
     }
@@ -92,12 +84,4 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (local + 256u < d) { arena[y + local + 256u] = out1 * scale; }
     if (local + 512u < d) { arena[y + local + 512u] = out2 * scale; }
     if (local + 768u < d) { arena[y + local + 768u] = out3 * scale; }
-}
-
-fn value_at(row: u32, i: u32) -> f32 {
-    if (F16) {
-        let two = unpack2x16float(values[row + i / 2u]);
-        return select(two.x, two.y, (i & 1u) == 1u);
-    }
-    return bitcast<f32>(values[row + i]);
 }

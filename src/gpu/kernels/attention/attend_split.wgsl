@@ -1,4 +1,4 @@
-// uses: <sum> params.attention attention/visible attention/cache attention/cache_vec4 common/arena
+// uses: <sum> <vectors> params.attention attention/visible attention/cache attention/rotate_query common/arena
 // attend_split: attend for up to 8 rows, decoding. Partial results of attention over a range of the visible positions,
 // and before it the query's norm and rope (ROTATE).
 // q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; out1: [row][head][part] of (max, sum, two
@@ -7,7 +7,6 @@
 // One workgroup per row, query head and split: with few rows there would not be enough workgroups otherwise. 16 keys at
 // a time, 16 threads per key; then the threads divide the values by position and column. HEAD is an override, so that
 // loops have a constant length and their loads are in flight together.
-override CACHE_PER_VEC4: u32 = 8u; // values of a cache vector: 8 f16 or 4 f32
 override HEAD: u32 = 256u;     // values of a head, a multiple of 8
 override ROTATE: bool = false; // norm and rope of the query: weight query_weight, angles in1
 override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at most KEYS and 256 / VECTORS
@@ -16,8 +15,6 @@ const KEYS = 16u;
 const LANES = 16u; // threads per key
 const LOWEST = -3.0e38;
 
-@group(0) @binding(3) var<storage, read> keys: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> values: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read> query_weight: array<f32>;
 
 var<workgroup> query: array<f32, HEAD>;
@@ -46,6 +43,7 @@ fn load_query(row: u32, head: u32, local: u32) {
         }
     }
     workgroupBarrier();
+    if (is_rotated()) { rotate_query(local, HEAD); }
 }
 
 fn key_score(key: u32) -> f32 {
@@ -91,14 +89,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     var a = vec4<f32>(); // columns from CACHE_PER_VEC4 * vector on
     var b = vec4<f32>();
     for (var j = begin; j < end; j += KEYS) {
-        let at = (cache_row(cache, min(j + key, stop - 1u)) * params.kv_heads + kv_head) * VECTORS;
+        let at = (cache_row(cache, min(j + key, stop - 1u)) * params.kv_heads + kv_head) * head_vectors();
         var s = 0.0;
         for (var i = 0u; i < (VECTORS + 15u) / 16u; i++) {
             let u = i * 16u + lane;
             if (u < VECTORS) {
-                let k = keys[at + u];
-                s += dot(query4(u * CACHE_PER_VEC4), low_half(k));
-                if (CACHE_PER_VEC4 == 8u) { s += dot(query4(u * CACHE_PER_VEC4 + 4u), high_half(k)); }
+                let k = key_vector(at, u);
+                s += scale_of(k) * dot(query4(u * CACHE_PER_VEC4), low_half(k));
+                if (CACHE_PER_VEC4 == 8u) { s += scale_of(k) * dot(query4(u * CACHE_PER_VEC4 + 4u), high_half(k)); }
             }
         }
         s = lanes_sum(s, local);
@@ -115,10 +113,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             for (var t = 0u; t < KEYS / PARTS; t++) {
                 let own = t * PARTS + part;
                 let p = select(0.0, exp(max(key_score(own) - best, -80.0)), j + own < end);
-                let v = values[(cache_row(cache, min(j + own, stop - 1u)) * params.kv_heads + kv_head) * VECTORS + vector];
+                let v = value_vector((cache_row(cache, min(j + own, stop - 1u)) * params.kv_heads + kv_head) * head_vectors(), vector);
+                let by = p * scale_of(v);
                 total += p;
-                a += p * low_half(v);
-                if (CACHE_PER_VEC4 == 8u) { b += p * high_half(v); }
+                a += by * low_half(v);
+                if (CACHE_PER_VEC4 == 8u) { b += by * high_half(v); }
             }
         }
         workgroupBarrier(); // before score is overwritten

@@ -1,4 +1,4 @@
-// uses: params.attention attention/visible attention/cache attention/cache_vec4 common/arena4 common/sums4x4
+// uses: params.attention attention/visible attention/cache <vectors> common/arena4 common/sums4x4
 // attend_tile: attend for more than 8 rows, prompts. y = softmax(q K^T) V, scores, maxima and sums in f32.
 // q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; y: [rows][heads][HEAD] (out0), or partial
 // results (max, sum, two unused, columns) at out1 for attention/combine where there are several splits or bindings.
@@ -8,7 +8,6 @@
 // range of the positions.
 // Sums are single variables and their loops are written out: an array that the compiler does not split up lies in
 // memory, which makes this five times as slow.
-override CACHE_PER_VEC4: u32 = 8u; // values of a cache vector: 8 f16 or 4 f32
 override HEAD: u32 = 256u;         // a multiple of 64; HEAD / CACHE_PER_VEC4 is a power of two
 override THREADS: u32 = 128u;      // or 256: a thread has at most 64 sums
 override VECTORS: u32 = HEAD / CACHE_PER_VEC4;      // vectors of a head: threads over the values of a row
@@ -21,10 +20,7 @@ override ROW_THREADS: u32 = THREADS / 32u;     // threads of a row's softmax
 const KEYS = 64u;
 const LOWEST = -3.0e38;
 
-@group(0) @binding(3) var<storage, read> keys: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> values: array<vec4<u32>>;
-
-// A chunk of the keys, [key][CHUNK]; then scores and their exponentials as bits, [key][row / 4]. Vectors are swizzled
+// A chunk of the keys, [key][CHUNK], as f16 or f32; then scores and their exponentials as bits, [key][row / 4]. Vectors are swizzled
 // so that neighboring threads do not part banks.
 var<workgroup> keys_or_scores: array<vec4<u32>, 512>;
 var<workgroup> query: array<vec4<f32>, 256>; // the same 32 values of the queries, [row][8]
@@ -41,12 +37,12 @@ fn key_slot(key: u32, i: u32) -> u32 {
 fn query_slot(row: u32, i: u32) -> u32 { return row * 8u + (i ^ ((row >> 2u) & 7u)); }
 fn score_slot(key: u32, four: u32) -> u32 { return key * 8u + (four ^ (key & 7u)); }
 
-fn key_at(cache: u32, position: u32, kv_head: u32) -> u32 { return (cache_row(cache, position) * params.kv_heads + kv_head) * VECTORS; }
+fn key_at(cache: u32, position: u32, kv_head: u32) -> u32 { return (cache_row(cache, position) * params.kv_heads + kv_head) * head_vectors(); }
 
 // Values of the position i after one whose row is first rows after `cache`.
 fn value_at(cache: u32, first: u32, i: u32, kv_head: u32) -> u32 {
     let row = first + i;
-    return ((cache + row - select(0u, params.ring, params.ring > 0u && row >= params.ring)) * params.kv_heads + kv_head) * VECTORS;
+    return ((cache + row - select(0u, params.ring, params.ring > 0u && row >= params.ring)) * params.kv_heads + kv_head) * head_vectors();
 }
 
 // Scores: a thread has eight positions, eight apart, of four rows.
@@ -75,10 +71,17 @@ fn dot_rows(sum: vec4<f32>, q: Queries, k: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(dot_fma(sum.x, q.a, k), dot_fma(sum.y, q.b, k), dot_fma(sum.z, q.c, k), dot_fma(sum.w, q.d, k));
 }
 
+fn chunk_low(key: vec4<u32>) -> vec4<f32> {
+    if (CACHE_PER_VEC4 == 8u) { return vec4<f32>(unpack2x16float(key.x), unpack2x16float(key.y)); }
+    return bitcast<vec4<f32>>(key);
+}
+
+fn chunk_high(key: vec4<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(key.z), unpack2x16float(key.w)); }
+
 // A key vector scaled the rows' values: q, and r for its high half.
 fn scored(sum: vec4<f32>, q: Queries, r: Queries, key: vec4<u32>) -> vec4<f32> {
-    let s = dot_rows(sum, q, low_half(key));
-    if (CACHE_PER_VEC4 == 8u) { return dot_rows(s, r, high_half(key)); }
+    let s = dot_rows(sum, q, chunk_low(key));
+    if (CACHE_PER_VEC4 == 8u) { return dot_rows(s, r, chunk_high(key)); }
     return s;
 }
 
@@ -187,15 +190,15 @@ fn rescale_sums(row: u32) {
 fn weights_at(position: u32, four: u32) -> vec4<f32> { return bitcast<vec4<f32>>(keys_or_scores[score_slot(position, four)]); }
 
 // Adds a position's values to the sums of the rows from `row` on.
-fn add(position: u32, value: vec4<u32>, row: u32) {
-    let v = low_half(value);
+fn add(position: u32, value: Vector, row: u32) {
+    let v = scale_of(value) * low_half(value);
     let by0 = own_first(weights_at(position, row / 4u), row);
     y0 = add_outer(y0, by0, v);
-    if (CACHE_PER_VEC4 == 8u) { y2 = add_outer(y2, by0, high_half(value)); }
+    if (CACHE_PER_VEC4 == 8u) { y2 = add_outer(y2, by0, scale_of(value) * high_half(value)); }
     if (THREAD_ROWS > 4u) {
         let by1 = weights_at(position, row / 4u + 1u);
         y1 = add_outer(y1, by1, v);
-        if (CACHE_PER_VEC4 == 8u) { y3 = add_outer(y3, by1, high_half(value)); }
+        if (CACHE_PER_VEC4 == 8u) { y3 = add_outer(y3, by1, scale_of(value) * high_half(value)); }
     }
     if (THREAD_ROWS > 8u) {
         y2 = add_outer(y2, weights_at(position, row / 4u + 2u), v);
@@ -269,18 +272,18 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         row_sum[local] = 0.0;
     }
     for (var j = begin; j < end; j += KEYS) {
-        let k0 = key_at(cache, min(j + k_row, end - 1u), kv_head) + k_vector;
-        let k1 = key_at(cache, min(j + k_row + KEY_DISTANCE, end - 1u), kv_head) + k_vector;
-        let k2 = key_at(cache, min(j + k_row + 2u * KEY_DISTANCE, end - 1u), kv_head) + k_vector;
-        let k3 = key_at(cache, min(j + k_row + 3u * KEY_DISTANCE, end - 1u), kv_head) + k_vector;
-        var key0 = keys[k0];
+        let k0 = key_at(cache, min(j + k_row, end - 1u), kv_head);
+        let k1 = key_at(cache, min(j + k_row + KEY_DISTANCE, end - 1u), kv_head);
+        let k2 = key_at(cache, min(j + k_row + 2u * KEY_DISTANCE, end - 1u), kv_head);
+        let k3 = key_at(cache, min(j + k_row + 3u * KEY_DISTANCE, end - 1u), kv_head);
+        var key0 = key_vector(k0, k_vector);
         var key1 = key0;
         var key2 = key0;
         var key3 = key0;
-        if (LOADS > 1u) { key1 = keys[k1]; }
+        if (LOADS > 1u) { key1 = key_vector(k1, k_vector); }
         if (LOADS > 2u) {
-            key2 = keys[k2];
-            key3 = keys[k3];
+            key2 = key_vector(k2, k_vector);
+            key3 = key_vector(k3, k_vector);
         }
         var query0 = arena4[q0];
         var query1 = query0;
@@ -295,22 +298,22 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         s7 = vec4<f32>();
         for (var value = 0u; value < HEAD; value += 32u) {
             workgroupBarrier();
-            keys_or_scores[key_slot(k_row, k_vector)] = key0;
-            if (LOADS > 1u) { keys_or_scores[key_slot(k_row + KEY_DISTANCE, k_vector)] = key1; }
+            keys_or_scores[key_slot(k_row, k_vector)] = in_chunk(key0);
+            if (LOADS > 1u) { keys_or_scores[key_slot(k_row + KEY_DISTANCE, k_vector)] = in_chunk(key1); }
             if (LOADS > 2u) {
-                keys_or_scores[key_slot(k_row + 2u * KEY_DISTANCE, k_vector)] = key2;
-                keys_or_scores[key_slot(k_row + 3u * KEY_DISTANCE, k_vector)] = key3;
+                keys_or_scores[key_slot(k_row + 2u * KEY_DISTANCE, k_vector)] = in_chunk(key2);
+                keys_or_scores[key_slot(k_row + 3u * KEY_DISTANCE, k_vector)] = in_chunk(key3);
             }
             query[query_slot(q_row, q_vector)] = query0;
             if (THREADS == 128u) { query[query_slot(q_row + 16u, q_vector)] = query1; }
             workgroupBarrier();
             if (value + 32u < HEAD) { // in flight while this chunk is used
-                let next = (value + 32u) / CACHE_PER_VEC4;
-                key0 = keys[k0 + next];
-                if (LOADS > 1u) { key1 = keys[k1 + next]; }
+                let next = k_vector + (value + 32u) / CACHE_PER_VEC4;
+                key0 = key_vector(k0, next);
+                if (LOADS > 1u) { key1 = key_vector(k1, next); }
                 if (LOADS > 2u) {
-                    key2 = keys[k2 + next];
-                    key3 = keys[k3 + next];
+                    key2 = key_vector(k2, next);
+                    key3 = key_vector(k3, next);
                 }
                 query0 = arena4[q0 + value / 4u + 8u];
                 if (THREADS == 128u) { query1 = arena4[q1 + value / 4u + 8u]; }
@@ -324,10 +327,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
         let first = cache_row(0u, j);
         let final_one = min(KEYS, end - j) - 1u; // weights of later positions are 0
-        var v0 = values[value_at(cache, first, 0u, kv_head) + across]; // in flight while scores become weights
-        var v1 = values[value_at(cache, first, min(1u, final_one), kv_head) + across];
-        var v2 = values[value_at(cache, first, min(2u, final_one), kv_head) + across];
-        var v3 = values[value_at(cache, first, min(3u, final_one), kv_head) + across];
+        var v0 = value_vector(value_at(cache, first, 0u, kv_head), across); // in flight while scores become weights
+        var v1 = value_vector(value_at(cache, first, min(1u, final_one), kv_head), across);
+        var v2 = value_vector(value_at(cache, first, min(2u, final_one), kv_head), across);
+        var v3 = value_vector(value_at(cache, first, min(3u, final_one), kv_head), across);
         // add the parts' scores: four into two, then each of the two finishes half of the positions
         let to = score_slot(key, four); // position + 8 is at + 64
         let needs_mask = !sees_all(j, sees);
@@ -393,10 +396,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             let w1 = v1;
             let w2 = v2;
             let w3 = v3;
-            v0 = values[value_at(cache, first, min(t + 4u, final_one), kv_head) + across]; // in flight while those are used
-            v1 = values[value_at(cache, first, min(t + 5u, final_one), kv_head) + across];
-            v2 = values[value_at(cache, first, min(t + 6u, final_one), kv_head) + across];
-            v3 = values[value_at(cache, first, min(t + 7u, final_one), kv_head) + across];
+            v0 = value_vector(value_at(cache, first, min(t + 4u, final_one), kv_head), across); // in flight while those are used
+            v1 = value_vector(value_at(cache, first, min(t + 5u, final_one), kv_head), across);
+            v2 = value_vector(value_at(cache, first, min(t + 6u, final_one), kv_head), across);
+            v3 = value_vector(value_at(cache, first, min(t + 7u, final_one), kv_head), across);
             add(t, w0, down);
             add(t + 1u, w1, down);
             add(t + 2u, w2, down);

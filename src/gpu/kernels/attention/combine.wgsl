@@ -1,4 +1,4 @@
-// uses: params.attention common/pass common/arena
+// uses: params.attention common/pass attention/rotate_query common/arena
 // combine: partial results of attention -> y. With m = max over the parts: y = sum exp(max_i - m) columns_i / sum
 // exp(max_i - m) sum_i.
 // out1: [row][head][part] of (max, sum, two unused, width columns); y: [rows][heads][width] (out0).
@@ -6,6 +6,9 @@
 // One workgroup per row and head. Parts are added in order, BATCH at a time, so that their loads are in flight
 // together.
 override BATCH: u32 = 16u; // the splits of one binding
+override ROTATED: u32 = 0u; // 1: the columns are rotated, and y is not; heads of up to 1024 values
+
+var<workgroup> query: array<f32, 1024>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
@@ -30,6 +33,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
                 sum += weight * arena[part + 4u + i];
             }
         }
-        arena[y + i] = sum / total;
+        if (ROTATED == 1u) {
+            query[i] = sum / total;
+        } else {
+            arena[y + i] = sum / total;
+        }
     }
+    if (ROTATED == 0u) { return; }
+    workgroupBarrier();
+    rotate_query(local, d);
+    for (var i = local; i < d; i += 256u) { arena[y + i] = query[i]; }
 }

@@ -1,9 +1,8 @@
-// uses: params.attention common/pass attention/cache common/arena common/split_input
+// uses: params.attention common/pass attention/cache common/arena common/split_input <store>
 // kv_norm: rope(rms_norm(k) * key_weight) and rms_norm(v) -> the cache; rope(rms_norm(q) * query_weight) -> out0.
 // in0: keys, in1: values, [rows][kv_heads][width]; in2: angles; query: queries, [rows][heads][width].
 //
 // One workgroup per row and KV head; the workgroups after those do the queries' heads.
-override F16: bool = true;
 override KEY_SUMS: u32 = 0u; // split-K partial sums of keys, values and queries; 0: not split
 override VALUE_SUMS: u32 = 0u;
 override QUERY_SUMS: u32 = 0u;
@@ -69,15 +68,5 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         for (var i = local; i < d; i += 256u) { arena[params.out0 + row * params.out0_stride + head * d + i] = key[i]; }
         return;
     }
-    let words = select(d, pairs, F16);
-    let offset = (cache_row(cache_of(row), position) * params.kv_heads + group.x) * words;
-    for (var i = local; i < words; i += 256u) {
-        if (F16) {
-            keys[offset + i] = pack2x16float(vec2<f32>(key[2u * i], key[2u * i + 1u]));
-            values[offset + i] = pack2x16float(vec2<f32>(value[2u * i], value[2u * i + 1u]) * r.y);
-        } else {
-            keys[offset + i] = bitcast<u32>(key[i]);
-            values[offset + i] = bitcast<u32>(value[i] * r.y);
-        }
-    }
+    store_head(local, cache_row(cache_of(row), position) * params.kv_heads + group.x, d, r.y);
 }
