@@ -6,6 +6,7 @@
 #ifndef BEZEL_DEBUG_H
 #define BEZEL_DEBUG_H
 
+#include "bezel_adapter.h"
 #include "bezel_media.h"
 
 #ifdef __cplusplus
@@ -137,6 +138,8 @@ typedef struct bz_debug_plan_options {
     uint32_t rows; /* of the pass, at most 512; 0: one token, or one canvas of a diffusion model */
     bool no_fuse;  /* gpu: one dispatch per step */
     bool json;     /* one object instead of lines of text */
+    const bz_adapter_use *adapters; /* [n_adapters] of a model on the CPU */
+    size_t n_adapters;
 } bz_debug_plan_options;
 /* Writes the steps of a forward pass and, for a model on a GPU, the dispatches they become. */
 BZ_API bz_status bz_debug_plan(const bz_model *model, const bz_debug_plan_options *options,
@@ -152,13 +155,14 @@ typedef struct bz_debug_memory {
     uint64_t table_bytes;      /* of them, tables of which a token needs one row */
     uint64_t token_bytes;      /* of them, read to decode one token, or by one step over a canvas */
     uint64_t activation_bytes; /* of a pass of `chunk` rows */
-    uint64_t snapshot_bytes;   /* of one position that a conversation can return to, f16 */
+    uint64_t snapshot_bytes;   /* of one position that a conversation can return to */
 } bz_debug_memory;
-/* chunk: as in bz_session_options; 0: 512. */
-BZ_API bz_status bz_debug_model_memory(const bz_model *model, uint32_t chunk,
+/* kv and chunk: as in bz_session_options; chunk 0: 512. */
+BZ_API bz_status bz_debug_model_memory(const bz_model *model, const char *kv, uint32_t chunk,
                                        bz_debug_memory *memory, bz_error *err);
-/* Bytes of keys and values in f16. */
-BZ_API uint64_t bz_debug_cache_bytes(const bz_model *model, uint32_t context, uint32_t chunk);
+/* Bytes of keys and values. */
+BZ_API uint64_t bz_debug_cache_bytes(const bz_model *model, const char *kv, uint32_t context,
+                                     uint32_t chunk);
 
 /* ---- CPU ---------------------------------------------------------------- */
 
@@ -179,6 +183,7 @@ BZ_API bz_debug_gpu *bz_debug_model_gpu(const bz_model *model);
 typedef struct bz_debug_gpu_info {
     char adapter[128];                   /* "NVIDIA H200" */
     char kind[32];                       /* "discrete", "integrated", "cpu", "unknown" */
+    char library[512];                   /* the WebGPU library's path or name */
     uint64_t max_buffer;                 /* bytes */
     uint64_t max_binding;                /* bytes of one storage binding */
     uint32_t max_storage_buffers;        /* per stage */

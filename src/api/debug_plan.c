@@ -203,9 +203,8 @@ static void put_json(listing *l)
 
 /* ---- the plan -------------------------------------------------------------- */
 
-static bz_status record(const bz_model *model, uint32_t rows, bz_plan **plan, bz_error *err)
+static bz_status record(const bz_text_model *text, uint32_t rows, bz_plan **plan, bz_error *err)
 {
-    const bz_text_model *text = &model->text;
     if (rows > BZ_MAX_CHUNK) {
         return bz_fail(err, BZ_BAD_REQUEST, "A pass has at most %d rows, not %u.", BZ_MAX_CHUNK,
                        rows);
@@ -255,8 +254,16 @@ bz_status bz_debug_plan(const bz_model *model, const bz_debug_plan_options *opti
 {
     const bz_debug_plan_options o = options ? *options : (bz_debug_plan_options){0};
     listing l = {.write = write, .user = user};
-    bz_status status = record(model, o.rows, &l.plan, err);
-    if (status == BZ_OK && bz_model_device(model)) {
+    bz_adapter_set *set = NULL;
+    bz_status status = bz_adapter_set_new(&set, model, o.adapters, o.n_adapters, err);
+    if (status == BZ_OK) {
+        status = record(bz_adapted_text(model, set), o.rows, &l.plan, err);
+    }
+    if (status == BZ_OK && bz_model_device(model) && set) {
+        status = bz_fail(err, BZ_BAD_REQUEST,
+                         "The dispatches of a plan with adapters cannot be listed; open the model "
+                         "on the CPU.");
+    } else if (status == BZ_OK && bz_model_device(model)) {
         status = lower(model, o.no_fuse, &l, err);
     }
     if (status == BZ_OK) {
@@ -267,5 +274,6 @@ bz_status bz_debug_plan(const bz_model *model, const bz_debug_plan_options *opti
     }
     free(l.dispatches);
     bz_plan_free(l.plan);
+    bz_adapter_set_free(set);
     return status;
 }

@@ -9,6 +9,7 @@
 enum {
     TILE_WEIGHTS = 32768, /* weights a task unpacks: 48 KB with int8 and scales */
     MAX_TILE = 64,        /* weight rows of a task */
+    MIN_TASKS = 4,        /* if there are few weight rows: those of an adapter */
     ROW_BLOCK = 32,       /* activation rows that stay in the cache */
     /* weights and weight rows of a task that multiplies few rows: some microseconds */
     FEW_WEIGHTS = 131072,
@@ -42,6 +43,7 @@ uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
         tile = BZ_PRODUCT_TILE;
     } else {
         tile = TILE_WEIGHTS / w->ne[0];
+        tile = tile > w->ne[1] / MIN_TASKS ? w->ne[1] / MIN_TASKS : tile;
         tile = tile < 4 ? 4 : tile > MAX_TILE ? MAX_TILE : tile;
     }
     return (uint32_t)(tile < w->ne[1] ? tile : w->ne[1]);
@@ -126,6 +128,8 @@ static unpacked_row unpack_row(const cpu *c, bz_type type, const uint8_t *blocks
         scratch->values + slot * k};
     if (q8) {
         c->k->unpack(type, blocks, row.w8, k);
+    } else if (type == BZ_F32 && (uintptr_t)blocks % sizeof(float) == 0) {
+        row.values = (const float *)(const void *)blocks; /* as it is */
     } else {
         c->k->dequantize(type, blocks, scratch->values + slot * k, k);
     }

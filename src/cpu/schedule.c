@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/os.h"
 #include "cpu/products.h"
 
 enum { COLUMN_TILE = 2048 };
@@ -51,6 +52,13 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
     case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
     case BZ_OP_ROPE: job.run = cpu_rope; break;
     case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;
+    case BZ_OP_ADD_LOW_RANK:
+        job.run = cpu_add_low_rank;
+        job.tasks = cpu_tasks_low_rank;
+        job.tile = cpu_low_rank_tile((uint32_t)bz_weight_of(plan->weights, step->w[0])->ne[1],
+                                     bz_plan_rows_of(plan, step->out[0]));
+        need_scratch(need, CPU_LOW_RANK_ROWS * BZ_PANEL);
+        break;
     case BZ_OP_READ_KEPT: job.run = cpu_read_kept; break;
     case BZ_OP_LOGIT_STATS:
         job.run = cpu_logit_stats;
@@ -173,11 +181,11 @@ static bool grow_bytes(uint8_t **memory, size_t *have, size_t want)
     if (want <= *have) {
         return true;
     }
-    uint8_t *larger = aligned_alloc(64, (want + 63) / 64 * 64);
+    uint8_t *larger = bz_os_aligned_alloc(64, (want + 63) / 64 * 64);
     if (!larger) {
         return false;
     }
-    free(*memory); /* its contents need not survive */
+    bz_os_aligned_free(*memory); /* its contents need not survive */
     *memory = larger;
     *have = want;
     return true;

@@ -27,6 +27,17 @@ void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
 bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint32_t first_row);
 
 /* Experts of one layer. h: residual after attention [n][d] -> [n][d] (moe.c). */
-bz_tensor bz_record_moe(bz_plan *p, const bz_config *c, const bz_layer_weights *w, bz_tensor h);
+bz_tensor bz_record_moe(bz_plan *p, const bz_text_model *m, const bz_layer_weights *w, bz_tensor h);
+
+/* What the session's adapters add (low_rank.c): y, computed from x with the weight w, becomes
+ * y + sum of scale * b (a x). Recorded after the products that share x, so that back ends can still
+ * compute those together. linear: y = w x. experts: x [n][d], or a part for each of `used` slots.
+ * embed: y = scale * row of the table; soft: rows with a soft token stay as they are. */
+bz_tensor bz_adapt_linear(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_tensor x,
+                          bz_weight w);
+bz_tensor bz_adapt_experts(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_tensor x,
+                           bz_tensor ids, bz_weight w, uint32_t used);
+bz_tensor bz_adapt_embed(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_weight table,
+                         float scale, bool soft);
 
 #endif

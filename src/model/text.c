@@ -20,8 +20,10 @@
 
 /* ---- one layer ------------------------------------------------------------- */
 
-/* K and V of the normed input a [n][d] into the layer's cache. */
-static void keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, const bz_ropes *rope)
+/* K and V of the normed input a [n][d] into the layer's cache. q: the queries, computed from a as
+ * well and not adapted yet; or none. Returns them adapted. */
+static bz_tensor keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, bz_tensor q,
+                      const bz_ropes *rope)
 {
     const bz_layer_config *l = &m->config.layer[i];
     const bz_layer_weights *w = &m->weights.layer[i];
@@ -29,14 +31,17 @@ static void keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, co
     const uint32_t D = l->head_dim;
 
     bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
-    bz_tensor v =
-        w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : k; /* K before norm and rope */
+    bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : BZ_NO_TENSOR;
+    q = q.id ? bz_adapt_linear(p, m, q, a, w->attn_q) : q;
+    k = bz_adapt_linear(p, m, k, a, w->attn_k);
+    v = w->attn_v.id ? bz_adapt_linear(p, m, v, a, w->attn_v) : k; /* K before norm and rope */
     k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
     k = bz_rope(p, k, l->sliding ? rope->sliding : rope->full, D, "k_rope");
     if (!m->config.embedding.raw_values) {
         v = bz_rms_norm(p, v, BZ_NO_WEIGHT, D, eps, "v_norm");
     }
     bz_kv_write(p, k, v, m->cache_of[i], "kv");
+    return q;
 }
 
 void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
@@ -45,7 +50,7 @@ void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
     keys(p, m, i,
          bz_rms_norm(p, x, m->weights.layer[i].attn_norm, m->config.width, m->config.eps,
                      "attn_norm"),
-         rope);
+         BZ_NO_TENSOR, rope);
 }
 
 /* a [n][d], normed -> [n][d] */
@@ -60,9 +65,7 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     bz_cache cache = m->cache_of[i];
 
     bz_tensor q = bz_linear(p, a, w->attn_q, "q_proj");
-    if (l->owns_kv) {
-        keys(p, m, i, a, rope);
-    }
+    q = l->owns_kv ? keys(p, m, i, a, q, rope) : bz_adapt_linear(p, m, q, a, w->attn_q);
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
     if (role == BZ_LAYER_OF_TEXTS && m->config.embedding.query_scale != 1.0f) {
         q = bz_multiply(p, q, m->config.embedding.query_scale, "q_scaled");
@@ -77,16 +80,18 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     } else if (role != BZ_LAYER_OF_CANVAS) {
         bz_last_image_attention(p, l->sliding ? m->sliding_image : m->full_image);
     }
-    return bz_linear(p, o, w->attn_output, "attn_out");
+    return bz_adapt_linear(p, m, bz_linear(p, o, w->attn_output, "attn_out"), o, w->attn_output);
 }
 
 /* The dense FFN: down(gelu(gate u) * (up u)), u [n][d] -> [n][d]. */
-static bz_tensor ffn(bz_plan *p, const bz_layer_weights *w, bz_tensor u)
+static bz_tensor ffn(bz_plan *p, const bz_text_model *m, const bz_layer_weights *w, bz_tensor u)
 {
     bz_tensor gate = bz_linear(p, u, w->ffn_gate, "mlp_gate");
     bz_tensor up = bz_linear(p, u, w->ffn_up, "mlp_up");
+    gate = bz_adapt_linear(p, m, gate, u, w->ffn_gate);
+    up = bz_adapt_linear(p, m, up, u, w->ffn_up);
     bz_tensor act = bz_geglu(p, gate, up, "mlp_act");
-    return bz_linear(p, act, w->ffn_down, "mlp_out");
+    return bz_adapt_linear(p, m, bz_linear(p, act, w->ffn_down, "mlp_out"), act, w->ffn_down);
 }
 
 bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
@@ -103,10 +108,10 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
     bz_tensor h = bz_add(p, x, a, 1.0f, "attn_residual");
 
     bz_tensor f = bz_rms_norm(p, h, w->ffn_norm, d, eps, "ffn_norm");
-    f = ffn(p, w, f);
+    f = ffn(p, m, w, f);
     if (w->router.id) {
         f = bz_rms_norm(p, f, w->post_ffw_norm_1, d, eps, "post_ffw_norm_1");
-        bz_tensor e = bz_record_moe(p, c, w, h);
+        bz_tensor e = bz_record_moe(p, m, w, h);
         e = bz_rms_norm(p, e, w->post_ffw_norm_2, d, eps, "post_ffw_norm_2");
         f = bz_add(p, f, e, 1.0f, "mlp_and_moe");
     }
@@ -115,8 +120,9 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
 
     if (P) {
         bz_tensor g = bz_linear(p, y, w->inp_gate, "ple_gate");
-        g = bz_geglu(p, g, bz_columns(p, ple, i * P, P), "ple_act");
-        g = bz_linear(p, g, w->proj, "ple_proj");
+        g = bz_adapt_linear(p, m, g, y, w->inp_gate);
+        bz_tensor act = bz_geglu(p, g, bz_columns(p, ple, i * P, P), "ple_act");
+        g = bz_adapt_linear(p, m, bz_linear(p, act, w->proj, "ple_proj"), act, w->proj);
         g = bz_rms_norm(p, g, w->post_norm, d, eps, "ple_norm");
         y = bz_add(p, y, g, 1.0f, "ple_residual");
     }
@@ -134,8 +140,11 @@ static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor 
     const bz_config *c = &m->config;
     const bz_text_weights *w = &m->weights;
     bz_cut(p, "ple_rows"); /* the table may stay in the file: its rows are fetched here */
-    bz_tensor token = bz_embed(p, w->per_layer_token_embd, sqrtf((float)c->ple_width), "ple_token");
+    const float scale = sqrtf((float)c->ple_width);
+    bz_tensor token = bz_embed(p, w->per_layer_token_embd, scale, "ple_token");
+    token = bz_adapt_embed(p, m, token, w->per_layer_token_embd, scale, false);
     bz_tensor context = bz_linear(p, x, w->per_layer_model_proj, "ple_model_proj");
+    context = bz_adapt_linear(p, m, context, x, w->per_layer_model_proj);
     /* The reference multiplies by 1/sqrt(d) before the norm. The norm cancels that factor except
      * for eps, so a norm with d * eps gives the same result. */
     context = bz_rms_norm(p, context, w->per_layer_proj_norm, c->ple_width,
@@ -167,7 +176,10 @@ bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint
     const bz_config *c = &m->config;
     x = bz_take_rows_from(p, x, first_row, "last_hidden");
     x = bz_rms_norm(p, x, m->weights.output_norm, c->width, c->eps, "final_norm");
-    x = bz_linear(p, x, m->weights.output, "lm_head");
+    const bz_weight head = m->weights.output;
+    bz_tensor z = bz_linear(p, x, head, "lm_head");
+    /* Where the embeddings are the output matrix, too, adapters change the embeddings only. */
+    x = head.id == m->weights.token_embd.id ? z : bz_adapt_linear(p, m, z, x, head);
     return c->softcap > 0 ? bz_softcap(p, x, c->softcap, "logits") : x;
 }
 
@@ -185,8 +197,10 @@ bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_row
         return status;
     }
     const bz_ropes rope = bz_record_ropes(p, m);
-    bz_tensor x = bz_embed(p, w->token_embd, (float)sqrt(c->width), "embed");
+    const float scale = (float)sqrt(c->width);
+    bz_tensor x = bz_embed(p, w->token_embd, scale, "embed");
     bz_last_accepts_soft(p);
+    x = bz_adapt_embed(p, m, x, w->token_embd, scale, true);
     bz_tensor ple = c->ple_width ? per_layer_inputs(p, m, x) : BZ_NO_TENSOR;
     for (uint32_t i = 0; i < c->layers; i++) {
         p->layer = (int32_t)i;

@@ -6,6 +6,21 @@
 #include "model/weights.h"
 #include "plan/plan.h"
 
+/* What an adapter adds to the product with one weight: scale * b (a x). Both are in the table that
+ * the plans are recorded with. */
+typedef struct bz_low_rank {
+    bz_weight a; /* [in, r]; of a table of embeddings [r, V]; of experts [in, r, E] */
+    bz_weight b; /* in panels: see bz_add_low_rank */
+    float scale;
+} bz_low_rank;
+
+/* Of all adapters of a session, in the order in which they were given. */
+typedef struct bz_low_ranks {
+    const bz_low_rank *list;
+    const uint32_t *first; /* [n + 1] index into list, by the number of the weight */
+    uint32_t n;            /* weights of the model */
+} bz_low_ranks;
+
 typedef struct bz_text_model {
     bz_config config;
     bz_text_weights weights;
@@ -13,6 +28,7 @@ typedef struct bz_text_model {
     bz_cache *cache_of;    /* [layers] the cache each layer reads; owned */
     uint32_t n_caches;
     bz_image_attention sliding_image, full_image; /* by kind of layer */
+    const bz_low_ranks *adapters; /* of a session's copy of this struct; NULL: none */
 } bz_text_model;
 
 bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *err);

@@ -201,6 +201,24 @@ static problem expert_sum(const step_view *v)
     return !v->w || is_vector(v->w, experts) ? NULL : "its scales are not one per expert";
 }
 
+static problem add_low_rank(const step_view *v)
+{
+    const bz_step *s = v->s;
+    const bool slots = s->in[2].id != 0;
+    const uint64_t used = slots ? s->experts_used : 1,
+                   experts = slots ? experts_of(v, s->in[2]) : 1;
+    if (!used || (slots ? v->z != used : s->experts_used) || !experts || v->x % used ||
+        v->y % used) {
+        return "its inputs are not one part per selected expert";
+    }
+    const uint64_t panels = (v->x / used + BZ_LOW_RANK_PANEL - 1) / BZ_LOW_RANK_PANEL;
+    if (!v->w || v->w->type != BZ_F32 || v->w->ne[0] != BZ_LOW_RANK_PANEL ||
+        v->w->ne[1] != v->y / used || v->w->ne[2] != experts * panels) {
+        return "its matrix has another shape than its inputs and output";
+    }
+    return same_rows(v, s->in[1], s->out[0]) ? elementwise(v, 1) : "its inputs have other rows";
+}
+
 static problem conv(const step_view *v)
 {
     const bz_step *s = v->s;
@@ -283,6 +301,7 @@ static problem check_op(const step_view *v)
     case BZ_OP_ROUTE: return route(v);
     case BZ_OP_EXPERT_LINEAR: return expert_linear(v);
     case BZ_OP_EXPERT_SUM: return expert_sum(v);
+    case BZ_OP_ADD_LOW_RANK: return add_low_rank(v);
     case BZ_OP_TAKE_ROWS:
     case BZ_OP_MEAN_ROWS: return take_rows(v);
     case BZ_OP_SOFTCAP:
@@ -335,6 +354,7 @@ static void needs(const bz_step *s, unsigned *inputs, unsigned *outputs)
     case BZ_OP_ADD_SCALED:
     case BZ_OP_ROPE:
     case BZ_OP_EXPERT_LINEAR:
+    case BZ_OP_ADD_LOW_RANK:
     case BZ_OP_SOFT_EMBED:
     case BZ_OP_LOCAL_SUM: *inputs = 2; break;
     case BZ_OP_EXPERT_SUM:

@@ -308,6 +308,20 @@ bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor weight
     return out;
 }
 
+bz_tensor bz_add_low_rank(bz_plan *p, bz_tensor x, bz_tensor y, bz_tensor ids, bz_weight w,
+                          uint32_t used, float scale, const char *name)
+{
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x));
+    bz_push_step(p, (bz_step){.op = BZ_OP_ADD_LOW_RANK,
+                              .name = name,
+                              .in = {x, y, ids},
+                              .w = {w},
+                              .out = {out},
+                              .experts_used = ids.id ? used : 0,
+                              .scale = scale});
+    return out;
+}
+
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name)
 {
     return bz_take_rows_from(p, x, 0, name);

@@ -12,6 +12,7 @@
 #define BZ_PLAN_PLAN_H
 
 #include "base/error.h"
+#include "plan/cache.h"
 #include "plan/weights.h"
 
 /* ---- handles ------------------------------------------------------------ */
@@ -59,6 +60,11 @@ typedef struct bz_cache {
                                            [w experts_used] */                                     \
     X(EXPERT_SUM, "expert_sum")         /* sum over slots, in order, of z[slot] * w[y[slot]] *     \
                                            x[slot]  [w? experts_used] */                           \
+    X(ADD_LOW_RANK, "add_low_rank")     /* out[o] = x[o] + scale * sum_j w[j][o] * y[j], w in      \
+                                           panels of 16 outputs; with ids z the same for every     \
+                                           slot with its expert's w, x and y holding a part per    \
+                                           slot; with accepts_soft rows of soft tokens stay x      \
+                                           [w scale experts_used accepts_soft] */                  \
     X(TAKE_ROWS, "take_rows")           /* m rows: x.row(first_row + bz_rows.out[r])               \
                                            [first_row] */                                          \
     X(SOFTCAP, "softcap")               /* scale * tanh(x / scale)  [scale] */                     \
@@ -289,6 +295,11 @@ bz_tensor bz_expert_linear(bz_plan *p, bz_tensor x, bz_tensor ids, bz_weight w, 
 /* x: [n][used * columns]; ids, weights: [n][used]; scales: [experts] or none. */
 bz_tensor bz_expert_sum(bz_plan *p, bz_tensor x, bz_tensor ids, bz_tensor weights, bz_weight scales,
                         uint32_t used, const char *name);
+/* x: [n][used * O]; y: [n][used * r]; w: [16, r, panels], F32: outputs 16 i .. 16 i + 15 of row j
+ * lie in row j of panel i. Without ids `used` is 1; with them w has the panels of every expert. */
+enum { BZ_LOW_RANK_PANEL = 16 };
+bz_tensor bz_add_low_rank(bz_plan *p, bz_tensor x, bz_tensor y, bz_tensor ids, bz_weight w,
+                          uint32_t used, float scale, const char *name);
 bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t first_row, const char *name);
 bz_tensor bz_mean_rows(bz_plan *p, bz_tensor x, const char *name);
@@ -305,7 +316,7 @@ void bz_soft_embed(bz_plan *p, bz_tensor logits, bz_tensor stats, bz_weight tabl
 void bz_cut(bz_plan *p, const char *name);
 /* These change the step recorded last. */
 void bz_last_image_attention(bz_plan *p, bz_image_attention kind); /* attend */
-void bz_last_accepts_soft(bz_plan *p);                             /* embed */
+void bz_last_accepts_soft(bz_plan *p);                             /* embed, add_low_rank */
 
 /* ---- recording: towers ----------------------------------------------------- */
 

@@ -18,6 +18,12 @@ uint64_t bz_step_weight_bytes(const bz_plan *p, const bz_step *s)
     }
     const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
     const uint64_t slots = (uint64_t)p->rows * s->experts_used;
+    if (s->op == BZ_OP_ADD_LOW_RANK && s->in[2].id) {
+        const uint32_t part = bz_plan_tensor(p, s->out[0])->cols / s->experts_used;
+        const uint64_t panels = (part + BZ_LOW_RANK_PANEL - 1) / BZ_LOW_RANK_PANEL,
+                       experts = w->ne[2] / panels;
+        return w->size / experts * (slots < experts ? slots : experts);
+    }
     switch (s->op) {
     case BZ_OP_EMBED: return p->rows * (w->size / w->ne[1]);
     case BZ_OP_EXPERT_LINEAR: return w->size / w->ne[2] * (slots < w->ne[2] ? slots : w->ne[2]);

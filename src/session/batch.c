@@ -6,6 +6,18 @@
 
 enum { DEFAULT_SLOTS = 4 };
 
+static void free_plans(bz_batch *b)
+{
+    for (int i = 0; i < BZ_BATCH_BUCKETS; i++) {
+        bz_plan_free(b->one[i].plan);
+        b->one[i].plan = NULL;
+    }
+    for (int i = 0; i < BZ_BATCH_DECODE_SIZES; i++) {
+        bz_plan_free(b->many[i].plan);
+        b->many[i].plan = NULL;
+    }
+}
+
 void bz_batch_free(bz_batch *b)
 {
     if (!b) {
@@ -21,12 +33,8 @@ void bz_batch_free(bz_batch *b)
         bz_constraint_free(b->slots[i].constraint);
         free(b->slots[i].tokens);
     }
-    for (int i = 0; i < BZ_BATCH_BUCKETS; i++) {
-        bz_plan_free(b->one[i].plan);
-    }
-    for (int i = 0; i < BZ_BATCH_DECODE_SIZES; i++) {
-        bz_plan_free(b->many[i].plan);
-    }
+    free_plans(b);
+    bz_adapter_set_free(b->adapters);
     free(b->last);
     free(b->lists);
     free(b);
@@ -58,8 +66,8 @@ bz_status bz_batch_make_slot(bz_batch *b, uint32_t index, bz_error *err)
     bz_status status =
         s->sampler ? BZ_OK : bz_model_sampler(b->model, b->context, &s->sampler, err);
     if (status == BZ_OK && b->backend) { /* else after the device is found */
-        status = b->backend->kv_new(b->backend, m->caches, m->n_caches, b->options.exact,
-                                    b->chunk - 1, first_kv(b), &s->kv, err);
+        status = b->backend->kv_new(b->backend, m->caches, m->n_caches, b->cache_type, b->chunk - 1,
+                                    first_kv(b), &s->kv, err);
     }
     b->kv[index] = s->kv;
     return status;
@@ -70,7 +78,11 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
 {
     const bz_config *c = &model->text.config;
     bz_batch_options o;
+    bz_cache_type type = BZ_CACHE_F16;
     bz_status status = BZ_READ_BATCH(&o, options, err);
+    if (status == BZ_OK) {
+        status = bz_cache_type_named(&type, o.kv, o.exact, err);
+    }
     if (status != BZ_OK) {
         return status;
     }
@@ -102,7 +114,8 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
                                        .threads = o.threads,
                                        .kernels = o.kernels,
                                        .exact = o.exact,
-                                       .no_fuse = o.no_fuse};
+                                       .no_fuse = o.no_fuse,
+                                       .kv = o.kv};
         status = bz_canvas_batch_new(&b->canvas, model, &so, err);
         if (status != BZ_OK) {
             bz_batch_free(b);
@@ -111,6 +124,7 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
         *out = b;
         return BZ_OK;
     }
+    b->cache_type = type;
     b->context = o.context ? o.context : bz_model_default_context(model);
     b->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     b->vocab = c->vocab;
@@ -136,6 +150,56 @@ bz_status bz_batch_new(bz_batch **out, const bz_model *model, const bz_batch_opt
     b->options.kernels = NULL; /* the caller's memory */
     *out = b;
     return BZ_OK;
+}
+
+static bool is_idle(const bz_batch *b)
+{
+    bool idle = b->pass == NO_PASS;
+    for (uint32_t i = 0; i < b->n_slots; i++) {
+        idle = idle && b->slots[i].state == SLOT_FREE;
+    }
+    return idle;
+}
+
+/* Exchanges the set with *set, which is freed by the caller, without the model's lock. What the
+ * slots hold was computed with the adapters that they had. */
+static bz_status change_adapters(bz_batch *b, bz_adapter_set **set, bz_error *err)
+{
+    bz_adapter_set *before = b->adapters;
+    bz_batch_detach(b);
+    free_plans(b);
+    for (uint32_t i = 0; i < b->n_slots; i++) {
+        b->slots[i].n = b->slots[i].wanted = b->slots[i].shared = 0;
+    }
+    b->n_last = 0;
+    b->adapters = *set;
+    const bz_status status = b->model->gpu ? BZ_OK : bz_batch_attach(b, err);
+    if (status == BZ_OK) {
+        *set = before;
+    } else {
+        b->adapters = before;
+        bz_batch_attach(b, NULL);
+    }
+    return status;
+}
+
+bz_status bz_batch_set_adapters(bz_batch *b, const bz_adapter_use *uses, size_t n, bz_error *err)
+{
+    bz_adapter_set *set = NULL;
+    if (b->canvas) {
+        return bz_canvas_batch_set_adapters(b->canvas, uses, n, err);
+    }
+    bz_status status = bz_adapter_set_new(&set, b->model, uses, n, err);
+    if (status == BZ_OK && !bz_adapter_sets_equal(set, b->adapters)) {
+        bz_lock_take(bz_model_lock(b->model));
+        status = is_idle(b) ? change_adapters(b, &set, err)
+                            : bz_fail(err, BZ_BAD_REQUEST,
+                                      "The adapters of a batch can be changed when none of its "
+                                      "sequences is running.");
+        bz_lock_give(bz_model_lock(b->model));
+    }
+    bz_adapter_set_free(set);
+    return status;
 }
 
 uint64_t bz_batch_reused(const bz_batch *b)

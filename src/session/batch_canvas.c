@@ -11,6 +11,7 @@ struct bz_canvas_batch {
     bool writing; /* the job generates, else it prefills */
     bool stopped; /* while the job is in a step: freed after it */
     bool in_step;
+    uint64_t waiting_since; /* for the device; 0: not */
     uint64_t reused_before; /* tokens, of earlier sequences */
     bz_generate_options options;
 };
@@ -62,6 +63,15 @@ bz_status bz_canvas_batch_start(bz_canvas_batch *b, const int32_t *ids, size_t n
     return bz_session_prefill(b->session, ids, n, NULL, &b->job, err);
 }
 
+bz_status bz_canvas_batch_set_adapters(bz_canvas_batch *b, const bz_adapter_use *uses, size_t n,
+                                       bz_error *err)
+{
+    return b->job ? bz_fail(err, BZ_BAD_REQUEST,
+                            "The adapters of a batch can be changed when none of its sequences is "
+                            "running.")
+                  : bz_session_set_adapters(b->session, uses, n, err);
+}
+
 void bz_canvas_batch_stop(bz_canvas_batch *b)
 {
     if (b->in_step) {
@@ -97,8 +107,10 @@ bz_status bz_canvas_batch_step(bz_canvas_batch *b, bz_batch_callback on_event, v
     if (!b->job) {
         return BZ_OK;
     }
-    switch (bz_job_step(b->job, &need)) {
-    case BZ_JOB_NEED_GPU: bz_os_sleep(BZ_GPU_WAIT_NS); return BZ_OK;
+    const bz_progress progress = bz_job_step(b->job, &need);
+    b->waiting_since = progress == BZ_JOB_NEED_GPU ? b->waiting_since : 0;
+    switch (progress) {
+    case BZ_JOB_NEED_GPU: bz_gpu_pause(&b->waiting_since); return BZ_OK;
     case BZ_JOB_AGAIN: return BZ_OK;
     case BZ_JOB_NEED_BYTES: return bz_fail(err, BZ_BAD_FILE, "The model's file is not in memory.");
     case BZ_JOB_EVENT:

@@ -1,8 +1,5 @@
 #include "session/batch_device.h"
 
-#include "cpu/cpu.h"
-#include "gpu/run/backend.h"
-
 static void release(bz_batch *b, session_plan *p)
 {
     if (p->schedule) {
@@ -35,15 +32,15 @@ void bz_batch_detach(bz_batch *b)
 
 bz_status bz_batch_attach(bz_batch *b, bz_error *err)
 {
-    const bz_model *m = b->model;
     const bz_batch_options *o = &b->options;
-    if (m->gpu) {
-        b->device = m->gpu->loaded;
-        return bz_gpu_new(&b->backend, m->gpu->loaded, o->exact, !o->no_fuse, err);
-    }
-    const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
-    return bz_cpu_new(&b->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes,
-                      &cpu, err);
+    b->device = b->model->gpu ? b->model->gpu->loaded : NULL;
+    return bz_adapter_set_backend(&b->backend, b->model, b->adapters,
+                                  &(bz_backend_options){.threads = o->threads,
+                                                        .kernels = o->kernels,
+                                                        .exact = o->exact,
+                                                        .no_fuse = o->no_fuse,
+                                                        .cache = b->cache_type},
+                                  err);
 }
 
 bool bz_batch_is_attached(const bz_batch *b)
@@ -74,7 +71,9 @@ bz_status bz_batch_recover(bz_batch *b, bz_error *err)
 {
     bz_need need = {0};
     bz_batch_detach(b);
-    switch (bz_model_load(b->model, b, &need)) {
+    bz_progress p = bz_model_load(b->model, b, &need);
+    p = p == BZ_JOB_DONE ? bz_adapter_set_load(b->adapters, &need) : p;
+    switch (p) {
     case BZ_JOB_AGAIN:
     case BZ_JOB_NEED_GPU:
     case BZ_JOB_EVENT: return BZ_OK;

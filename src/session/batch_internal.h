@@ -37,8 +37,10 @@ typedef struct batch_slot {
 
 struct bz_batch {
     const bz_model *model;
-    bz_canvas_batch *canvas;    /* of a diffusion model, which it runs alone; else NULL */
-    bz_batch_options options;   /* of the back end: exact, no_fuse, threads, kernels */
+    bz_adapter_set *adapters; /* of all sequences; NULL: none */
+    bz_canvas_batch *canvas;  /* of a diffusion model, which it runs alone; else NULL */
+    bz_batch_options options; /* of the back end: exact, no_fuse, threads, kernels */
+    bz_cache_type cache_type;
     bz_backend *backend;        /* NULL: the device was lost; the next step looks for another */
     const bz_gpu_model *device; /* on a GPU: where back end and caches are */
     bool was_lost;              /* the device, when all slots together held lost_at tokens */
@@ -51,9 +53,10 @@ struct bz_batch {
     int32_t *last;                            /* [n_last] the prompt started last */
     uint32_t n_last;
     uint64_t reused;
-    uint64_t clock;        /* sequences started */
-    bool prompt_was_last;  /* the last pass was one of a prompt */
-    uint32_t last_prefill; /* slot of the last pass of a prompt */
+    uint64_t clock;         /* sequences started */
+    bool prompt_was_last;   /* the last pass was one of a prompt */
+    uint32_t last_prefill;  /* slot of the last pass of a prompt */
+    uint64_t waiting_since; /* for the device; 0: not */
 
     /* the current pass */
     enum { NO_PASS, PREFILL_PASS, DECODE_PASS } pass;

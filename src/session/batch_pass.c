@@ -30,7 +30,8 @@ static bz_status ready(bz_batch *b, session_plan *p, uint32_t rows, uint32_t out
 {
     bz_status status = BZ_OK;
     if (!p->plan) {
-        status = bz_text_record(&b->model->text, rows, out_rows, &p->plan, err);
+        status =
+            bz_text_record(bz_adapted_text(b->model, b->adapters), rows, out_rows, &p->plan, err);
         if (status == BZ_OK) {
             p->plan->many_sequences = many_sequences;
         }
@@ -318,11 +319,12 @@ bz_status bz_batch_step(bz_batch *b, bz_batch_callback on_event, void *user, bz_
         bz_lock_take(bz_model_lock(b->model));
         state = step(b, &local);
         bz_lock_give(bz_model_lock(b->model));
+        b->waiting_since = state == BZ_PASS_WAIT ? b->waiting_since : 0;
         if ((state != BZ_PASS_AGAIN && state != BZ_PASS_WAIT) || bz_os_now() >= deadline) {
             break;
         }
         if (state == BZ_PASS_WAIT) {
-            bz_os_sleep(BZ_GPU_WAIT_NS);
+            bz_gpu_pause(&b->waiting_since);
         }
     }
     switch (state) {

@@ -31,7 +31,7 @@ bz_status bz_canvas_check(const bz_session *s, bz_error *err)
 
 bz_status bz_session_canvas_pass(bz_session *s, canvas_pass kind, const int32_t *ids, bz_error *err)
 {
-    const bz_text_model *m = &s->model->text;
+    const bz_text_model *m = bz_adapted_text(s->model, s->adapters);
     session_plan *p = &s->canvas_plans[kind];
     bz_status status = BZ_OK;
     if (!p->plan) {

@@ -45,13 +45,26 @@ static bz_status read_head(loading *l, const bz_session *s, bz_error *err)
     if (h->version != SAVED_VERSION) {
         return damaged(l, "another version of Bezel wrote it", err);
     }
-    bz_saved_model_hash(s->model, &own);
+    bz_saved_model_hash(s->model, s->adapters, &own);
     const bool same_weights = memcmp(h->weights, none, sizeof none) == 0 ||
                               memcmp(own.weights, none, sizeof none) == 0 ||
                               memcmp(h->weights, own.weights, sizeof none) == 0;
     if (memcmp(h->model, own.model, sizeof none) != 0 || !same_weights ||
         h->vocab != s->model->text.config.vocab) {
-        return bz_fail(err, BZ_BAD_REQUEST, "%.200s was saved with another model.", l->name);
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%.200s was saved with another model, or with other adapters or scales.",
+                       l->name);
+    }
+    const uint32_t kv = bz_saved_kv(s);
+    if (h->kv != 0 && h->kv != BZ_CACHE_Q8 && h->kv != BZ_CACHE_Q4) {
+        return damaged(l, "its type of keys and values is unknown", err);
+    }
+    if (h->kv != kv) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "%.200s was saved with keys and values in %s, this session keeps them in "
+                       "%s; use a session of the same type.",
+                       l->name, bz_cache_type_name((bz_cache_type)h->kv),
+                       kv ? bz_cache_type_name((bz_cache_type)kv) : "f16");
     }
     return h->n <= s->context
                ? BZ_OK
@@ -314,6 +327,7 @@ bz_status bz_session_fork(bz_session **out, const bz_session *s, bz_error *err)
     o.chunk = s->chunk;
     o.snapshots = s->rings.n_snapshots;
     bz_status status = bz_session_new(&f, s->model, &o, err);
+    status = status == BZ_OK ? bz_session_share_adapters(f, s, err) : status;
     session_span *spans = status == BZ_OK ? calloc((size_t)s->n_spans + 1, sizeof *spans) : NULL;
     if (status == BZ_OK && !spans) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a session.");

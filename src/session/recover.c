@@ -40,6 +40,9 @@ static bz_progress find_device(bz_session *s, bz_need *need)
         need->event.kind = BZ_EVENT_RELOAD;
     }
     if (p == BZ_JOB_DONE) {
+        p = bz_adapter_set_load(s->adapters, need);
+    }
+    if (p == BZ_JOB_DONE) {
         p = bz_session_attach(s, &need->error) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
     return p;

@@ -3,7 +3,7 @@
 
 #include "session/saved.h"
 
-void bz_saved_model_hash(const bz_model *m, saved_head *head)
+void bz_saved_model_hash(const bz_model *m, const bz_adapter_set *adapters, saved_head *head)
 {
     enum { SAMPLE = 64 };
     bz_sha256 hash;
@@ -12,6 +12,9 @@ void bz_saved_model_hash(const bz_model *m, saved_head *head)
         const model_file *f = &m->files[i];
         bz_sha256_add(&hash, f->data ? f->data : f->header, (size_t)f->gguf.header_size);
         bz_sha256_add(&hash, &f->size, sizeof f->size);
+    }
+    if (adapters) {
+        bz_sha256_add(&hash, adapters->hash, sizeof adapters->hash);
     }
     bz_sha256_end(&hash, head->model);
     memset(head->weights, 0, sizeof head->weights);
@@ -100,8 +103,9 @@ bz_status bz_session_save(const bz_session *s, const char *path, bz_error *err)
                        .n = s->n,
                        .n_spans = s->n_spans,
                        .vocab = s->model->text.config.vocab,
-                       .rings_from = s->rings.from};
-    bz_saved_model_hash(s->model, &head);
+                       .rings_from = s->rings.from,
+                       .kv = bz_saved_kv(s)};
+    bz_saved_model_hash(s->model, s->adapters, &head);
     head.flags = (s->options.exact ? SAVED_EXACT : 0) | (s->has_logits ? SAVED_LOGITS : 0);
     if (s->backend && s->backend->kv_save && !s->recomputing && s->n) {
         head.flags |= SAVED_CACHES;

@@ -23,10 +23,11 @@ enum { SAVED_VERSION = 1, SAVED_LOGITS = 1, SAVED_CACHES = 2, SAVED_EXACT = 4 };
 
 typedef struct saved_head {
     uint32_t version, flags;
-    uint8_t model[BZ_SHA256_BYTES]; /* of the headers and sizes of its files */
+    uint8_t model[BZ_SHA256_BYTES]; /* of the headers and sizes of its files, and adapters */
     uint8_t
         weights[BZ_SHA256_BYTES]; /* of samples of the weights; zeros: they were not in memory */
-    uint32_t n, n_spans, vocab, rings_from, n_snapshots, reserved;
+    uint32_t n, n_spans, vocab, rings_from, n_snapshots;
+    uint32_t kv; /* bz_cache_type if it is Q8 or Q4, else 0 */
     uint64_t cache_bytes;
 } saved_head;
 
@@ -35,7 +36,15 @@ typedef struct saved_media {
     uint64_t content[2];
 } saved_media;
 
-void bz_saved_model_hash(const bz_model *m, saved_head *head);
+/* For saved_head.kv. */
+static inline uint32_t bz_saved_kv(const bz_session *s)
+{
+    const bz_cache_type type = s->cache_type;
+    return type == BZ_CACHE_Q8 || type == BZ_CACHE_Q4 ? (uint32_t)type : 0;
+}
+
+/* Without adapters (NULL) the hash is the model's alone. */
+void bz_saved_model_hash(const bz_model *m, const bz_adapter_set *adapters, saved_head *head);
 
 /* Gives a session what a file holds; the session is unchanged after an error. `name`: for messages.
  * For bz_session_load and for fuzzing. */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "cpu/cpu.h"
-#include "gpu/run/backend.h"
 #include "model/hints.h"
 
 enum { DEFAULT_SNAPSHOTS = 4 };
@@ -49,6 +47,19 @@ void bz_session_detach(bz_session *s)
     s->sent = 0;
 }
 
+static void free_plans(bz_session *s)
+{
+    for (int b = 0; b < 2 * BZ_BUCKETS; b++) {
+        session_plan *p = &s->plans[b / BZ_BUCKETS][b % BZ_BUCKETS];
+        bz_plan_free(p->plan);
+        p->plan = NULL;
+    }
+    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
+        bz_plan_free(s->canvas_plans[i].plan);
+        s->canvas_plans[i].plan = NULL;
+    }
+}
+
 void bz_session_free(bz_session *s)
 {
     if (!s) {
@@ -58,12 +69,8 @@ void bz_session_free(bz_session *s)
     bz_lock_take(lock);
     bz_session_detach(s);
     bz_lock_give(lock);
-    for (int b = 0; b < 2 * BZ_BUCKETS; b++) {
-        bz_plan_free(s->plans[b / BZ_BUCKETS][b % BZ_BUCKETS].plan);
-    }
-    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
-        bz_plan_free(s->canvas_plans[i].plan);
-    }
+    free_plans(s);
+    bz_adapter_set_free(s->adapters);
     bz_sampler_free(s->sampler);
     bz_spans_free(s->spans, s->n_spans);
     free(s->tokens);
@@ -88,15 +95,15 @@ bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler *
 
 static bz_status make_backend(bz_session *s, bz_error *err)
 {
-    const bz_model *m = s->model;
     const bz_session_options *o = &s->options;
-    if (m->gpu) {
-        s->device = m->gpu->loaded;
-        return bz_gpu_new(&s->backend, m->gpu->loaded, o->exact, !o->no_fuse, err);
-    }
-    const bz_cpu_options cpu = {.threads = o->threads, .kernels = o->kernels, .exact = o->exact};
-    return bz_cpu_new(&s->backend, &m->text.weights.table, (const uint8_t *const *)m->weight_bytes,
-                      &cpu, err);
+    s->device = s->model->gpu ? s->model->gpu->loaded : NULL;
+    return bz_adapter_set_backend(&s->backend, s->model, s->adapters,
+                                  &(bz_backend_options){.threads = o->threads,
+                                                        .kernels = o->kernels,
+                                                        .exact = o->exact,
+                                                        .no_fuse = o->no_fuse,
+                                                        .cache = s->cache_type},
+                                  err);
 }
 
 bz_status bz_session_attach(bz_session *s, bz_error *err)
@@ -109,7 +116,7 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;
         const uint32_t most = bz_session_has_blocks(s) && rows < BZ_MAX_CHUNK ? BZ_MAX_CHUNK : rows;
-        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->options.exact,
+        status = s->backend->kv_new(s->backend, t->caches, t->n_caches, s->cache_type,
                                     most - 1 + s->ahead, NULL, &s->kv, err);
         s->kv_list[0] = s->kv;
     }
@@ -124,7 +131,11 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
 {
     const bz_config *c = &model->text.config;
     bz_session_options o;
-    const bz_status read = BZ_READ_SESSION(&o, given, err);
+    bz_cache_type type = BZ_CACHE_F16;
+    bz_status read = BZ_READ_SESSION(&o, given, err);
+    if (read == BZ_OK) {
+        read = bz_cache_type_named(&type, o.kv, o.exact, err);
+    }
     if (read != BZ_OK) {
         return read;
     }
@@ -146,6 +157,8 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     }
     s->model = model;
     s->options = o;
+    s->cache_type = type;
+    s->options.kv = o.kv ? bz_cache_type_name(type) : NULL; /* the caller's memory */
     s->context = o.context ? o.context : bz_model_default_context(model);
     s->chunk = o.chunk && o.chunk < BZ_MAX_CHUNK ? o.chunk : BZ_MAX_CHUNK;
     s->rings.window = c->window;
@@ -177,6 +190,59 @@ bz_status bz_session_new(bz_session **out, const bz_model *model, const bz_sessi
     return BZ_OK;
 }
 
+/* Exchanges the set with *set, which is freed by the caller, without the model's lock: freeing an
+ * adapter takes it. Caches and plans belong to the adapters that the session had. */
+static bz_status change_adapters(bz_session *s, bz_adapter_set **set, bz_error *err)
+{
+    bz_adapter_set *before = s->adapters;
+    bz_session_detach(s);
+    free_plans(s);
+    bz_session_take_spans(s, NULL, 0);
+    s->n = 0;
+    s->has_logits = s->logits_on_device = s->recomputing = false;
+    s->adapters = *set;
+    const bz_status status =
+        s->model->gpu ? BZ_OK : bz_session_attach(s, err); /* on a GPU the next job attaches it */
+    if (status == BZ_OK) {
+        *set = before;
+    } else {
+        s->adapters = before;
+        bz_session_attach(s, NULL);
+    }
+    return status;
+}
+
+bz_status bz_session_share_adapters(bz_session *s, const bz_session *from, bz_error *err)
+{
+    bz_adapter_set *set = NULL;
+    if (bz_adapter_sets_equal(s->adapters, from->adapters)) {
+        return BZ_OK;
+    }
+    set = bz_adapter_set_hold(from->adapters);
+    bz_lock_take(bz_model_lock(s->model));
+    const bz_status status = change_adapters(s, &set, err);
+    bz_lock_give(bz_model_lock(s->model));
+    bz_adapter_set_free(set);
+    return status;
+}
+
+bz_status bz_session_set_adapters(bz_session *s, const bz_adapter_use *uses, size_t n,
+                                  bz_error *err)
+{
+    bz_adapter_set *set = NULL;
+    if (s->busy) {
+        return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with a job.");
+    }
+    bz_status status = bz_adapter_set_new(&set, s->model, uses, n, err);
+    if (status == BZ_OK && !bz_adapter_sets_equal(set, s->adapters)) {
+        bz_lock_take(bz_model_lock(s->model));
+        status = change_adapters(s, &set, err);
+        bz_lock_give(bz_model_lock(s->model));
+    }
+    bz_adapter_set_free(set);
+    return status;
+}
+
 bz_session_stats bz_session_get_stats(const bz_session *s)
 {
     bz_session_stats stats = s->stats;
@@ -184,6 +250,11 @@ bz_session_stats bz_session_get_stats(const bz_session *s)
     stats.cache_bytes = s->kv ? s->backend->kv_bytes(s->kv) : 0;
     add_table_use(s, &stats);
     return stats;
+}
+
+bz_draft_stats bz_session_get_draft_stats(const bz_session *s)
+{
+    return s->draft_stats;
 }
 
 const float *bz_session_logits(const bz_session *s)

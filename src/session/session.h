@@ -6,6 +6,7 @@
 #ifndef BZ_SESSION_H
 #define BZ_SESSION_H
 
+#include "session/adapter.h"
 #include "session/media.h"
 #include "session/model.h"
 #include "plan/backend.h"
@@ -42,7 +43,9 @@ typedef struct session_span {
 
 struct bz_session {
     const bz_model *model;
-    bz_session_options options; /* device side: exact, no_fuse, threads, kernels */
+    bz_adapter_set *adapters;   /* NULL: none */
+    bz_session_options options; /* device side: exact, no_fuse, threads, kernels, kv */
+    bz_cache_type cache_type;
     bz_backend *backend;        /* NULL: the device was lost; the next job looks for another */
     const bz_gpu_model *device; /* on a GPU: where back end and caches are */
     bz_kv *kv;
@@ -95,12 +98,16 @@ struct bz_session {
     uint32_t lost_at;
 
     bz_session_stats stats;
+    bz_draft_stats draft_stats;
 };
 
 /* attach: creates back end and caches on the model's device; nothing is computed yet. detach: frees
  * everything there; the session keeps its tokens. */
 bz_status bz_session_attach(bz_session *s, bz_error *err);
 void bz_session_detach(bz_session *s);
+
+/* Gives a session the adapters of another one of its model; it forgets its tokens. */
+bz_status bz_session_share_adapters(bz_session *s, const bz_session *from, bz_error *err);
 
 /* A sampler for this model, which never chooses tokens that its file suppresses. */
 bz_status bz_model_sampler(const bz_model *model, uint32_t context, bz_sampler **out,
@@ -119,6 +126,10 @@ bz_status bz_session_pass(bz_session *s, const int32_t *ids, uint32_t count, pas
 /* A step of it. When DONE the tokens belong to the session and, with PASS_LAST or PASS_ALL,
  * s->logits holds the last row. */
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err);
+/* A step of a PASS_ALL whose rows after the first are guesses. When DONE the first token belongs to
+ * the session. take_row: so do the tokens up to `row`; s->logits holds that row. */
+bz_pass_state bz_session_verify_step(bz_session *s, bz_error *err);
+bz_status bz_session_take_row(bz_session *s, uint32_t row, bz_error *err);
 /* The same for positions from `first` <= s->n on, whose tokens are in s->tokens already, with the
  * kernels of a pass of `like` >= count rows. */
 bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, uint32_t like,
