@@ -1,10 +1,11 @@
-/* bezel_media.h: images and audio for Gemma 4.
+/* bezel_media.h: images, audio and video for Gemma 4.
  *
  * A bz_encoder turns pixels or samples into a bz_media: rows that take the place of tokens in a
  * prompt. Encoding is a job like any other. One thread at a time.
  *
  * Except for WAV, nothing here knows file formats: the caller decodes (the program with libjpeg,
- * libpng, libwebp, giflib and libsndfile; a web page with what the browser has). */
+ * libpng, libwebp, giflib, libsndfile and libav; a web page with what the browser has). A video is
+ * a list of frames with times, without sound. */
 #ifndef BEZEL_MEDIA_H
 #define BEZEL_MEDIA_H
 
@@ -14,7 +15,7 @@
 extern "C" {
 #endif
 
-typedef enum bz_media_kind { BZ_MEDIA_IMAGE, BZ_MEDIA_AUDIO } bz_media_kind;
+typedef enum bz_media_kind { BZ_MEDIA_IMAGE, BZ_MEDIA_AUDIO, BZ_MEDIA_VIDEO } bz_media_kind;
 
 /* Whether the model has an encoder for this kind. */
 BZ_API bool bz_model_takes(const bz_model *model, bz_media_kind kind);
@@ -29,10 +30,12 @@ typedef struct bz_encoder_options {
     uint32_t
         budget;    /* maximum tokens of an image, 70 to 1120; 0: the model's default, usually 280 */
     uint32_t keep; /* encoded media cached by their content; 0: 16 */
-    unsigned threads;    /* 0: one per processor; at most four per processor */
-    const char *kernels; /* "avx512", "avx2", "neon", "plain"; NULL: the best this machine has */
+    unsigned threads; /* 0: one per processor; at most four per processor */
+    const char *
+        kernels; /* "avx512", "avx2", "dotprod", "neon", "plain"; NULL: the best this machine has */
     bool exact; /* gpu: keep f32; by default products are rounded to f16 where subgroup matrices are
                    available */
+    size_t frame_budget; /* maximum tokens of a frame of a video, 70 to 1120; 0: 70 */
 } bz_encoder_options;
 
 BZ_API bz_status bz_encoder_new(bz_encoder **encoder, const bz_model *model,
@@ -47,6 +50,9 @@ BZ_API bz_status bz_encode_image(bz_encoder *encoder, const uint8_t *rgb, uint32
                                  uint32_t height, bz_job **job, bz_error *err);
 BZ_API bz_status bz_encode_audio(bz_encoder *encoder, const float *pcm, size_t samples,
                                  uint32_t rate, bz_job **job, bz_error *err);
+/* As bz_encode_image, with the budget of a frame. */
+BZ_API bz_status bz_encode_frame(bz_encoder *encoder, const uint8_t *rgb, uint32_t width,
+                                 uint32_t height, bz_job **job, bz_error *err);
 /* The result of a finished job. Every call returns a new reference, to be freed with
  * bz_media_free. */
 BZ_API bz_media *bz_job_media(bz_job *job);
@@ -60,6 +66,27 @@ typedef struct bz_encoder_stats {
 BZ_API bz_encoder_stats bz_encoder_get_stats(const bz_encoder *encoder);
 /* With a model on a GPU: a sentence that says why media were encoded on the CPU, or NULL. */
 BZ_API const char *bz_encoder_notice(const bz_encoder *encoder);
+
+/* ---- video -------------------------------------------------------------- */
+
+/* Frames of a video, as the models were trained: encode each with bz_encode_frame, then join them.
+ * Decoding and encoding them one after the other needs memory for one frame only. */
+
+enum { BZ_VIDEO_FRAMES = 32, BZ_VIDEO_MAX_FRAMES = 1024, BZ_VIDEO_RATE = 24 };
+
+/* Which of a video's `total` frames to take: `most` of them (0: BZ_VIDEO_FRAMES), evenly spread
+ * from the first one on; all if there are no more. Writes their numbers to index [most] and returns
+ * how many. */
+BZ_API uint32_t bz_video_choose(uint64_t *index, uint32_t most, uint64_t total);
+/* `most` for a number of frames per second: of a video of `total` frames at `rate` per second; from
+ * 1 to BZ_VIDEO_MAX_FRAMES. A rate of 0 is unknown, and read as BZ_VIDEO_RATE. */
+BZ_API uint32_t bz_video_count(uint64_t total, double rate, double frames_per_second);
+/* Joins encoded frames [n] with their times in seconds from the beginning; the prompt states them
+ * as mm:ss. The frames may be freed afterwards. All need the same number of tokens. */
+BZ_API bz_status bz_video_new(bz_media **video, bz_media *const *frames, const double *seconds,
+                              uint32_t n, bz_error *err);
+/* A frame, which belongs to the video, and its time (seconds may be NULL). NULL: there is none. */
+BZ_API const bz_media *bz_video_frame(const bz_media *video, uint32_t i, double *seconds);
 
 /* ---- decoding helpers --------------------------------------------------- */
 
@@ -83,26 +110,27 @@ BZ_API bz_status bz_wav_read(bz_sound *sound, const uint8_t *bytes, size_t n, bz
 
 BZ_API void bz_media_free(bz_media *media);
 BZ_API bz_media_kind bz_media_get_kind(const bz_media *media);
-/* 1; more for audio of more than 30 seconds. */
+/* 1; more for audio of more than 30 seconds; the number of frames of a video. */
 BZ_API uint32_t bz_media_pieces(const bz_media *media);
-/* [rows][width], one row per soft token. */
+/* [rows][width], one row per soft token. NULL for a video, whose frames have them; `rows` is their
+ * sum. */
 BZ_API const float *bz_media_rows(const bz_media *media, uint32_t *rows, uint32_t *width);
 
 /* ---- in a prompt ------------------------------------------------------------ */
 
-/* As bz_session_prefill, with images and audio: for each of them, in order, `ids` has as many
- * <|image|> or <|audio|> tokens as it has rows (begin and end tokens around them are ordinary
- * tokens). A prefix with the same content as before is reused. The media may be freed once this
- * returns. */
+/* As bz_session_prefill, with media: for each of them, in order, `ids` has as many <|image|> or
+ * <|audio|> tokens as it has rows, or for each frame of a video as many <|video|> tokens (times,
+ * and the begin and end tokens around them, are ordinary tokens). A prefix with the same content as
+ * before is reused. The media may be freed once this returns. */
 BZ_API bz_status bz_session_prefill_media(bz_session *session, const int32_t *ids, size_t n,
                                           bz_media *const *media, size_t n_media,
                                           const bz_prefill_options *options, bz_job **job,
                                           bz_error *err);
 
-/* A turn whose request may have image_url, input_audio and the like. Its media are listed in order;
- * source is the text in the request (a URL, base64). Attach an encoded bz_media to each, then
- * prefill with bz_turn_prefill, which is bz_session_prefill_media with the turn's prompt and
- * snapshot. bz_turn_prompt is valid once all are attached. */
+/* A turn whose request may have image_url, input_audio, video_url and the like. Its media are
+ * listed in order; source is the text in the request (a URL, base64). Attach an encoded bz_media to
+ * each, then prefill with bz_turn_prefill, which is bz_session_prefill_media with the turn's prompt
+ * and snapshot. bz_turn_prompt is valid once all are attached. */
 BZ_API bz_status bz_turn_new_media(bz_turn **turn, const bz_model *model, const char *request,
                                    size_t len, bz_error *err);
 BZ_API size_t bz_turn_media(const bz_turn *turn); /* how many */

@@ -119,12 +119,12 @@ static bz_status new_job(bz_encode_job **out, bz_encoder *e, bz_media_kind kind,
     return BZ_OK;
 }
 
-bz_status bz_encode_image(bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height,
-                          bz_job **out, bz_error *err)
+static bz_status encode_pixels(bz_encoder *e, const uint8_t *rgb, bz_size from, uint32_t budget,
+                               bz_job **out, bz_error *err)
 {
     bz_encode_job *j = NULL;
     bz_size to;
-    bz_status status = bz_image_fit((bz_size){height, width}, e->budget, &to, err);
+    bz_status status = bz_image_fit(from, budget, &to, err);
     if (status == BZ_OK) {
         status = new_job(&j, e, BZ_MEDIA_IMAGE, err);
     }
@@ -132,11 +132,26 @@ bz_status bz_encode_image(bz_encoder *e, const uint8_t *rgb, uint32_t width, uin
         return status;
     }
     j->rgb = rgb;
-    j->from = (bz_size){height, width};
+    j->from = from;
     j->to = to;
     e->busy = true;
     *out = &j->job;
     return BZ_OK;
+}
+
+bz_status bz_encode_image(bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height,
+                          bz_job **out, bz_error *err)
+{
+    return encode_pixels(e, rgb, (bz_size){height, width}, e->budget, out, err);
+}
+
+bz_status bz_encode_frame(bz_encoder *e, const uint8_t *rgb, uint32_t width, uint32_t height,
+                          bz_job **out, bz_error *err)
+{
+    if (e->model->text.config.canvas) {
+        return bz_fail(err, BZ_UNSUPPORTED_MODEL, "Diffusion models take no video.");
+    }
+    return encode_pixels(e, rgb, (bz_size){height, width}, e->frame_budget, out, err);
 }
 
 bz_status bz_encode_audio(bz_encoder *e, const float *pcm, size_t samples, uint32_t rate,

@@ -45,8 +45,8 @@ struct bz_encoder {
     bool no_fuse, exact;
     char *notice; /* why the GPU is not used; NULL: it is */
     bz_mel *mel;
-    uint32_t budget;
-    bz_media **kept; /* [keep] most recently used first */
+    uint32_t budget, frame_budget; /* maximum tokens of an image, of a frame */
+    bz_media **kept;               /* [keep] most recently used first */
     uint32_t keep, n_kept;
     bz_encoder_stats stats;
     bool busy;

@@ -5,7 +5,7 @@
 #include "encoder/encode.h"
 #include "base/options.h"
 
-enum { DEFAULT_KEEP = 16, MAX_KEEP = 256 };
+enum { DEFAULT_KEEP = 16, MAX_KEEP = 256, FRAME_BUDGET = 70 };
 
 /* ---- create and free ------------------------------------------------------------- */
 
@@ -102,6 +102,9 @@ bz_status bz_encoder_new(bz_encoder **out, const bz_model *model, const bz_encod
     e->keep = o.keep == 0 ? DEFAULT_KEEP : o.keep < MAX_KEEP ? o.keep : MAX_KEEP;
     bz_status status = bz_towers_bind(&e->towers, &model->set, model->text.config.width, err);
     e->budget = o.budget ? o.budget : e->towers.vision.budget;
+    e->frame_budget = o.frame_budget > BZ_MAX_BUDGET ? BZ_MAX_BUDGET + 1 /* refused with a frame */
+                      : o.frame_budget               ? (uint32_t)o.frame_budget
+                                                     : FRAME_BUDGET;
     const uint32_t n = e->towers.table.n;
     if (status == BZ_OK) {
         e->kept = calloc(e->keep, sizeof *e->kept);
@@ -167,7 +170,13 @@ void bz_encoder_no_fuse(bz_encoder *e)
 
 bool bz_model_takes(const bz_model *m, bz_media_kind kind)
 {
-    return (kind == BZ_MEDIA_IMAGE ? m->towers.vision.kind : m->towers.audio.kind) != BZ_TOWER_NONE;
+    switch (kind) {
+    case BZ_MEDIA_IMAGE: return m->towers.vision.kind != BZ_TOWER_NONE;
+    case BZ_MEDIA_AUDIO: return m->towers.audio.kind != BZ_TOWER_NONE;
+    case BZ_MEDIA_VIDEO: /* diffusion models were not trained with it */
+        return m->towers.vision.kind != BZ_TOWER_NONE && !m->text.config.canvas;
+    }
+    return false;
 }
 
 /* ---- cache ------------------------------------------------------------------------ */

@@ -26,6 +26,10 @@ bz_media *bz_media_hold(const bz_media *media)
 void bz_media_free(bz_media *m)
 {
     if (m && atomic_fetch_sub(&m->holders, 1) == 1) {
+        for (uint32_t i = 0; m->frames && i < m->pieces; i++) {
+            bz_media_free(m->frames[i].media);
+        }
+        free(m->frames);
         free(m);
     }
 }
@@ -44,7 +48,7 @@ const float *bz_media_rows(const bz_media *m, uint32_t *rows, uint32_t *width)
 {
     *rows = m->rows;
     *width = m->width;
-    return m->values;
+    return m->frames ? NULL : m->values;
 }
 
 /* ---- content ------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Images and audio among a session's tokens.
+/* Images, audio and frames of videos among a session's tokens.
  *
  * Each of their rows has a number below zero in place of a token, derived from its content. So
  * prefixes are compared as usual, and another image at the same position is another prefix. */
@@ -134,29 +134,63 @@ void bz_session_fill_soft(bz_session *s, bz_rows *rows, uint32_t first)
 
 /* ---- prefill ---------------------------------------------------------------------- */
 
+static const char *const what[] = {"an image", "audio", "a video"};
+
 static bz_status check_media(const bz_session *s, const bz_media *m, size_t number, bz_error *err)
 {
     if (m->width != s->model->text.config.width) {
-        return bz_fail(err, BZ_BAD_REQUEST, "Image or audio clip %zu was encoded by another model.",
+        return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the media was encoded by another model.",
                        number);
     }
-    if (m->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && m->rows > BZ_MAX_ROWS) {
+    const bz_media *image = m->frames ? m->frames[0].media : m; /* all frames are of one size */
+    if (image->kind == BZ_MEDIA_IMAGE && bz_session_has_blocks(s) && image->rows > BZ_MAX_ROWS) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "Image %zu has %u tokens; this model reads an image in one pass of at most "
                        "%d, so use a smaller budget.",
-                       number, m->rows, BZ_MAX_ROWS);
+                       number, image->rows, BZ_MAX_ROWS);
     }
     return BZ_OK;
 }
 
-/* Replaces the placeholder tokens by the numbers of media. */
+/* Replaces the tokens at ids[*i], all of them `mark`, by the numbers of an image, audio or frame.
+ */
+static bz_status put_rows(int32_t *ids, size_t n, size_t *i, int32_t mark, const bz_media *m,
+                          size_t number, session_span *span, bz_error *err)
+{
+    for (uint32_t row = 0; row < m->rows; row++) {
+        if (*i + row >= n || ids[*i + row] != mark) {
+            return bz_fail(err, BZ_BAD_REQUEST,
+                           "The prompt has %u tokens for number %zu of the media, which needs %u.",
+                           row, number, m->rows);
+        }
+    }
+    for (uint32_t row = 0; row < m->rows; row++) {
+        ids[*i + row] = bz_media_token(m, row);
+    }
+    *span = (session_span){(uint32_t)*i, bz_media_hold(m)};
+    *i += m->rows;
+    return BZ_OK;
+}
+
+/* The kind of medium that a token is a placeholder of; false: it is an ordinary token. */
+static bool placeholder_kind(const bz_special_ids *special, int32_t id, bz_media_kind *kind)
+{
+    *kind = id == special->image   ? BZ_MEDIA_IMAGE
+            : id == special->audio ? BZ_MEDIA_AUDIO
+                                   : BZ_MEDIA_VIDEO;
+    return id >= 0 && (id == special->image || id == special->audio || id == special->video);
+}
+
+/* Replaces the placeholder tokens by the numbers of media. A video has a span for each frame. */
 static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_media *const *media,
                              size_t n_media, session_span *spans, bz_error *err)
 {
     const bz_special_ids *special = bz_tokenizer_special(s->model->tokenizer);
-    size_t next = 0;
+    size_t next = 0, span = 0;
+    uint32_t frame = 0; /* of a video */
     for (size_t i = 0; i < n;) {
-        if (ids[i] != special->image && ids[i] != special->audio) {
+        bz_media_kind kind;
+        if (!placeholder_kind(special, ids[i], &kind)) {
             if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->text.config.vocab) {
                 return bz_fail(
                     err, BZ_BAD_REQUEST,
@@ -166,32 +200,27 @@ static bz_status put_numbers(const bz_session *s, int32_t *ids, size_t n, bz_med
             i++;
             continue;
         }
-        const bool image = ids[i] == special->image;
         if (next == n_media) {
             return bz_fail(err, BZ_BAD_REQUEST,
                            "The prompt has tokens for another %s, but only %zu media were passed.",
-                           image ? "image" : "audio clip", n_media);
+                           kind == BZ_MEDIA_IMAGE   ? "image"
+                           : kind == BZ_MEDIA_AUDIO ? "audio clip"
+                                                    : "frame",
+                           n_media);
         }
         const bz_media *m = media[next];
-        if ((m->kind == BZ_MEDIA_IMAGE) != image) {
+        if (m->kind != kind) {
             return bz_fail(err, BZ_BAD_REQUEST,
                            "The prompt has tokens for %s where %s was passed (number %zu).",
-                           image ? "an image" : "audio", image ? "audio" : "an image", next + 1);
+                           what[kind], what[m->kind], next + 1);
         }
-        const int32_t mark = ids[i];
-        for (uint32_t row = 0; row < m->rows; row++) {
-            if (i + row >= n || ids[i + row] != mark) {
-                return bz_fail(err, BZ_BAD_REQUEST,
-                               "The prompt has %u tokens for %s %zu, which needs %u.", row,
-                               image ? "image" : "audio clip", next + 1, m->rows);
-            }
+        const bz_media *one = m->frames ? m->frames[frame].media : m;
+        const bz_status status = put_rows(ids, n, &i, ids[i], one, next + 1, &spans[span++], err);
+        if (status != BZ_OK) {
+            return status;
         }
-        for (uint32_t row = 0; row < m->rows; row++) {
-            ids[i + row] = bz_media_token(m, row);
-        }
-        spans[next] = (session_span){(uint32_t)i, bz_media_hold(m)};
-        next++;
-        i += m->rows;
+        frame = m->frames && frame + 1 < m->pieces ? frame + 1 : 0;
+        next += frame == 0;
     }
     return next == n_media ? BZ_OK
                            : bz_fail(err, BZ_BAD_REQUEST,
@@ -212,14 +241,16 @@ bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n,
         status = bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the context holds %u.",
                          n, s->context);
     }
+    size_t n_spans = 0;
     for (size_t i = 0; i < n_media && status == BZ_OK; i++) {
         status = check_media(s, media[i], i + 1, err);
+        n_spans += media[i]->frames ? media[i]->pieces : 1;
     }
     if (status != BZ_OK) {
         return status;
     }
     int32_t *copy = malloc((n + 1) * sizeof *copy);
-    session_span *spans = calloc(n_media, sizeof *spans);
+    session_span *spans = calloc(n_spans, sizeof *spans);
     if (!copy || !spans) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
     } else {
@@ -227,9 +258,9 @@ bz_status bz_session_prefill_media(bz_session *s, const int32_t *ids, size_t n,
         status = put_numbers(s, copy, n, media, n_media, spans, err);
     }
     if (status == BZ_OK) {
-        status = bz_session_prefill_spans(s, copy, n, spans, (uint32_t)n_media, &o, job, err);
+        status = bz_session_prefill_spans(s, copy, n, spans, (uint32_t)n_spans, &o, job, err);
     } else if (spans) {
-        bz_spans_free(spans, (uint32_t)n_media);
+        bz_spans_free(spans, (uint32_t)n_spans);
     }
     free(copy);
     return status;
