@@ -161,11 +161,12 @@ static bz_status attach_media(chat_run *c, bz_error *err)
     if (n != c->o->n_media) {
         return n && !c->o->n_media
                    ? bz_fail(err, BZ_BAD_REQUEST,
-                             "The request has image or audio content (image_url, input_audio); "
-                             "encode it and pass it in bz_chat_options.media.")
+                             "The request has image, audio or video content (image_url, "
+                             "input_audio, video_url); encode it and pass it in "
+                             "bz_chat_options.media.")
                    : bz_fail(err, BZ_BAD_REQUEST,
-                             "The request has %zu images and audio clips; %zu were passed.", n,
-                             c->o->n_media);
+                             "The request has %zu images, audio clips and videos; %zu were passed.",
+                             n, c->o->n_media);
     }
     for (size_t i = 0; i < n && status == BZ_OK; i++) {
         status = bz_turn_attach(c->turn, i, c->o->media[i], err);
@@ -293,6 +294,12 @@ static bz_status write_answer(const chat_run *c, char **answer, bz_error *err)
     bz_json_put_text(&j, "finish_reason", finish_reason(c));
     bz_json_end(&j);
     bz_json_end(&j);
+    if (bz_turn_left_out(c->turn)) {
+        bz_json_key(&j, "context_shift");
+        bz_json_object(&j);
+        bz_json_put_uint(&j, "left_out", bz_turn_left_out(c->turn));
+        bz_json_end(&j);
+    }
     bz_json_key(&j, "usage");
     bz_json_object(&j);
     bz_json_put_uint(&j, "prompt_tokens", c->prompt_tokens);
@@ -325,6 +332,9 @@ static bz_status run(chat_run *c, const char *request, size_t len, char **answer
     }
     if (status == BZ_OK && !c->session) {
         status = bz_session_new(&c->session, c->model, c->o->session_options, err);
+    }
+    if (status == BZ_OK) {
+        status = bz_turn_fit(c->turn, c->session->context, true, err);
     }
     if (status == BZ_OK) {
         status = prefill(c, err);

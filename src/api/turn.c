@@ -1,42 +1,13 @@
 /* One turn of a conversation: a request in, its prompt out; tokens in, parts of the answer out. */
+#include "api/turn.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "grammar/calls.h"
 #include "grammar/schema.h"
-#include "session/media.h"
-#include "session/model.h"
 #include "sample/stop.h"
-#include "text/chat.h"
 #include "text/parse.h"
-#include "text/request.h"
-
-/* An image or audio clip of the request. */
-typedef struct turn_media {
-    bz_part part;
-    bz_media *media; /* NULL: not attached yet */
-} turn_media;
-
-struct bz_turn {
-    const bz_model *model;
-    bz_arena arena; /* the request's tree, which the parser keeps reading, and its settings */
-    bz_request request;
-    bz_grammar *grammar; /* of its options; NULL: the answer is free */
-    bz_ids prompt;
-    uint32_t snapshot_at;
-    bz_ids short_prompt; /* with one token per image or audio clip; empty without any */
-    uint32_t short_snapshot;
-    turn_media *media;
-    size_t n_media;
-
-    bz_parser *parser;
-    bz_stop *stop;       /* NULL: none */
-    bz_parse_event said; /* waits until text that was held back before it is returned */
-    bool waiting;
-    bool ended;
-    bz_finish finish;    /* END or STOP, once it is known */
-    bz_json_buffer text; /* of the part returned last */
-};
 
 void bz_turn_free(bz_turn *t)
 {
@@ -47,7 +18,7 @@ void bz_turn_free(bz_turn *t)
     bz_grammar_free(t->grammar);
     bz_stop_free(t->stop);
     bz_ids_free(&t->prompt);
-    bz_ids_free(&t->short_prompt);
+    bz_prompt_free(&t->rendered);
     for (size_t i = 0; i < t->n_media; i++) {
         bz_media_free(t->media[i].media);
     }
@@ -61,13 +32,14 @@ void bz_turn_free(bz_turn *t)
 
 /* Two calls: tokens are split where the generation prompt begins, so that a later turn, whose
  * prompt continues differently from there, has the same tokens before it. */
-static bz_status tokenize(bz_turn *t, const bz_model *m, const bz_prompt *p, bz_error *err)
+static bz_status tokenize(const bz_model *m, const bz_prompt *p, bz_ids *ids, uint32_t *snapshot_at,
+                          bz_error *err)
 {
-    bz_status status = bz_tokenize_pieces(m->tokenizer, p->pieces, p->generation, &t->prompt, err);
-    t->snapshot_at = p->generation < p->n ? (uint32_t)t->prompt.n : 0;
+    bz_status status = bz_tokenize_pieces(m->tokenizer, p->pieces, p->generation, ids, err);
+    *snapshot_at = p->generation < p->n ? (uint32_t)ids->n : 0;
     if (status == BZ_OK) {
         status = bz_tokenize_pieces(m->tokenizer, p->pieces + p->generation, p->n - p->generation,
-                                    &t->prompt, err);
+                                    ids, err);
     }
     return status;
 }
@@ -77,19 +49,15 @@ static bz_status take_media(bz_turn *t, const bz_prompt *p, bool allowed, bz_err
     if (p->n_media && !allowed) {
         return bz_fail(
             err, BZ_BAD_REQUEST,
-            "The request has image or audio content (image_url, input_audio), which is not taken "
-            "here; encode it and attach it (bezel_media.h).");
+            "The request has image, audio or video content (image_url, input_audio, video_url), "
+            "which is not taken here; encode it and attach it (bezel_media.h).");
     }
     t->media = calloc(p->n_media + 1, sizeof *t->media);
     if (!t->media) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the conversation's images.");
     }
     for (size_t i = 0; i < p->n_media; i++) {
-        if (p->media[i].part.kind == BZ_PART_VIDEO) {
-            return bz_fail(err, BZ_BAD_REQUEST,
-                           "The request has video content; images and audio are taken.");
-        }
-        t->media[t->n_media++].part = p->media[i].part;
+        t->media[t->n_media++] = (turn_media){.of = p->media[i].of, .part = p->media[i].part};
     }
     return BZ_OK;
 }
@@ -104,12 +72,11 @@ static bz_status render(bz_turn *t, const bz_model *m, const bz_conversation *ch
     }
     if (status == BZ_OK) {
         *thinking_open = prompt.thinking_open;
-        status = tokenize(t, m, &prompt, err);
-    }
-    if (status == BZ_OK && t->n_media) { /* expanded when the rows of all media are known */
-        t->short_prompt = t->prompt;
-        t->short_snapshot = t->snapshot_at;
-        t->prompt = (bz_ids){0};
+        if (t->n_media) { /* waits for the number of their rows */
+            t->rendered = prompt;
+            return BZ_OK;
+        }
+        status = tokenize(m, &prompt, &t->prompt, &t->snapshot_at, err);
     }
     bz_prompt_free(&prompt);
     return status;
@@ -181,7 +148,7 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
                       bz_error *err)
 {
     const bz_json_node *root;
-    bz_conversation chat;
+    bz_conversation *chat = &t->chat;
     bool thinking_open = false;
     bz_status status = bz_model_check_writes(m, err);
     if (status == BZ_OK) {
@@ -191,21 +158,22 @@ static bz_status fill(bz_turn *t, const bz_model *m, const char *request, size_t
         status = bz_request_read(&t->request, root, &t->arena, err);
     }
     if (status == BZ_OK) {
-        status = bz_chat_read(&chat, root, &t->arena, err);
+        status = bz_chat_read(chat, root, &t->arena, err);
     }
     if (status == BZ_OK && t->request.n_stop) {
         status = bz_stop_new(&t->stop, t->request.stop, t->request.n_stop, err);
     }
     if (status == BZ_OK) {
-        chat.no_ple = m->text.config.ple_width == 0;
-        status = render(t, m, &chat, media, &thinking_open, err);
+        chat->no_ple = m->text.config.ple_width == 0;
+        status = render(t, m, chat, media, &thinking_open, err);
     }
     if (status == BZ_OK) {
-        status = make_grammar(t, &chat, thinking_open, err);
+        status = make_grammar(t, chat, thinking_open, err);
     }
     if (status == BZ_OK) {
-        const bz_parser_options o = {
-            .thinking = chat.enable_thinking, .thinking_open = thinking_open, .tools = chat.tools};
+        const bz_parser_options o = {.thinking = chat->enable_thinking,
+                                     .thinking_open = thinking_open,
+                                     .tools = chat->tools};
         status = bz_parser_new(&t->parser, m->tokenizer, &o, err);
     }
     return status;
@@ -234,12 +202,19 @@ bz_status bz_turn_new(bz_turn **out, const bz_model *m, const char *request, siz
     return new_turn(out, m, request, len, false, err);
 }
 
-/* ---- images and audio ------------------------------------------------------------- */
+/* ---- media ------------------------------------------------------------------------ */
 
 bz_status bz_turn_new_media(bz_turn **out, const bz_model *m, const char *request, size_t len,
                             bz_error *err)
 {
     return new_turn(out, m, request, len, true, err);
+}
+
+static bz_media_kind kind_of(const turn_media *m)
+{
+    return m->part.kind == BZ_PART_IMAGE   ? BZ_MEDIA_IMAGE
+           : m->part.kind == BZ_PART_AUDIO ? BZ_MEDIA_AUDIO
+                                           : BZ_MEDIA_VIDEO;
 }
 
 size_t bz_turn_media(const bz_turn *t)
@@ -251,65 +226,129 @@ bz_media_kind bz_turn_media_source(const bz_turn *t, size_t i, const char **sour
 {
     *source = t->media[i].part.text.data;
     *len = t->media[i].part.text.len;
-    return t->media[i].part.kind == BZ_PART_IMAGE ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
+    return kind_of(&t->media[i]);
 }
 
-/* The whole prompt, once all media are attached: for each a begin token, one token per row, an end
- * token. */
-static bz_status expand(bz_turn *t, bz_error *err)
+/* One token for each image, audio clip and frame, as they stand in `ids`; appends the prompt with
+ * one token per row. Around images and audio there are begin and end tokens; those of frames are in
+ * `ids`. */
+static bool put_rows(bz_turn *t, const bz_ids *ids, uint32_t snapshot)
 {
     const bz_special_ids *special = bz_tokenizer_special(t->model->tokenizer);
-    size_t n = t->short_prompt.n, next = 0, at = 0;
+    size_t next = 0;
+    uint32_t frame = 0; /* of a video */
+    bool ok = true;
+    t->snapshot_at = 0;
+    for (size_t i = 0; i < ids->n && ok; i++) {
+        const int32_t id = ids->id[i];
+        t->snapshot_at = snapshot && i == snapshot ? (uint32_t)t->prompt.n : t->snapshot_at;
+        if (next == t->n_media ||
+            (id != special->image && id != special->audio && id != special->video)) {
+            ok = bz_ids_push(&t->prompt, id);
+            continue;
+        }
+        const bz_media *m = t->media[next].media;
+        const bz_media *one = m->frames ? m->frames[frame].media : m;
+        if (!m->frames) {
+            ok = bz_ids_push(&t->prompt,
+                             id == special->image ? special->image_begin : special->audio_begin);
+        }
+        for (uint32_t row = 0; row < one->rows && ok; row++) {
+            ok = bz_ids_push(&t->prompt, id);
+        }
+        if (!m->frames && ok) {
+            ok = bz_ids_push(&t->prompt,
+                             id == special->image ? special->image_end : special->audio_end);
+        }
+        frame = m->frames && frame + 1 < m->pieces ? frame + 1 : 0;
+        next += frame == 0;
+    }
+    if (snapshot == ids->n) {
+        t->snapshot_at = (uint32_t)t->prompt.n;
+    }
+    t->prompt.n = next == t->n_media ? t->prompt.n : 0;
+    return ok;
+}
+
+/* The whole prompt, once all media are attached. Times of frames are text, which may share a token
+ * with the text before them. */
+static bz_status expand(bz_turn *t, bz_error *err)
+{
+    bz_ids ids = {0};
+    uint32_t snapshot;
+    bool ok = true;
     for (size_t i = 0; i < t->n_media; i++) {
         if (!t->media[i].media) {
             return BZ_OK;
         }
-        n += t->media[i].media->rows + 1;
     }
-    int32_t *ids = realloc(t->prompt.id, n * sizeof *ids);
-    if (!ids) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt of %zu tokens.", n);
+    t->prompt.n = 0;
+    for (size_t i = 0; i < t->n_media && ok; i++) {
+        if (t->media[i].media->frames) {
+            const char *text = bz_video_text(t->media[i].media, &t->arena);
+            bz_piece *piece = &t->rendered.pieces[t->rendered.media[i].piece];
+            ok = text != NULL;
+            *piece = (bz_piece){ok ? text : "", ok ? strlen(text) : 0, true};
+        }
     }
-    t->prompt.id = ids;
-    t->prompt.cap = n;
-    for (size_t i = 0; i < t->short_prompt.n; i++) {
-        const int32_t id = t->short_prompt.id[i];
-        if (i == t->short_snapshot) {
-            t->snapshot_at = (uint32_t)at;
-        }
-        if (next == t->n_media || (id != special->image && id != special->audio)) {
-            ids[at++] = id;
-            continue;
-        }
-        const bool image = id == special->image;
-        ids[at++] = image ? special->image_begin : special->audio_begin;
-        for (uint32_t row = 0; row < t->media[next].media->rows; row++) {
-            ids[at++] = id;
-        }
-        ids[at++] = image ? special->image_end : special->audio_end;
-        next++;
+    bz_status status =
+        ok ? tokenize(t->model, &t->rendered, &ids, &snapshot, err) : BZ_OUT_OF_MEMORY;
+    ok = status == BZ_OK && put_rows(t, &ids, snapshot);
+    bz_ids_free(&ids);
+    if (!ok) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a prompt with media.");
     }
-    t->snapshot_at = t->short_snapshot == t->short_prompt.n ? (uint32_t)at
-                     : t->short_snapshot                    ? t->snapshot_at
-                                                            : 0;
-    t->prompt.n = at;
-    return next == t->n_media
+    return t->prompt.n
                ? BZ_OK
                : bz_fail(err, BZ_UNSUPPORTED_MODEL,
-                         "This model's vocabulary has no tokens for images and audio.");
+                         "This model's vocabulary has no tokens for images, audio or video.");
+}
+
+/* The media of a shortened conversation are some of those that it had, in the same order. */
+static void keep_media(bz_turn *t, const bz_prompt *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->n_media; i++) {
+        if (kept < p->n_media && p->media[kept].of == t->media[i].of) {
+            t->media[kept++] = t->media[i];
+        } else {
+            bz_media_free(t->media[i].media);
+        }
+    }
+    t->n_media = kept;
+}
+
+bz_status bz_turn_render_again(bz_turn *t, bz_error *err)
+{
+    bz_prompt prompt = {0};
+    bz_status status = bz_chat_render(&prompt, &t->chat, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    keep_media(t, &prompt);
+    t->prompt.n = 0;
+    bz_prompt_free(&t->rendered);
+    if (t->n_media) {
+        t->rendered = prompt;
+        return expand(t, err);
+    }
+    status = tokenize(t->model, &prompt, &t->prompt, &t->snapshot_at, err);
+    bz_prompt_free(&prompt);
+    return status;
 }
 
 bz_status bz_turn_attach(bz_turn *t, size_t i, const bz_media *media, bz_error *err)
 {
+    static const char *const what[] = {"an image", "audio", "a video"};
     if (i >= t->n_media) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The request has %zu images and audio clips; there is none with index %zu.",
+                       "The request has %zu images, audio clips and videos; there is none with "
+                       "index %zu.",
                        t->n_media, i);
     }
-    const bool image = t->media[i].part.kind == BZ_PART_IMAGE;
-    if (image != (media->kind == BZ_MEDIA_IMAGE)) {
+    if (kind_of(&t->media[i]) != media->kind) {
         return bz_fail(err, BZ_BAD_REQUEST, "Number %zu of the request's media is %s.", i + 1,
-                       image ? "an image" : "audio");
+                       what[kind_of(&t->media[i])]);
     }
     bz_media *held = bz_media_hold(media);
     bz_media_free(t->media[i].media);
@@ -321,7 +360,7 @@ bz_status bz_turn_prefill(bz_session *session, bz_turn *t, bz_job **job, bz_erro
 {
     if (t->prompt.n == 0) {
         return bz_fail(err, BZ_BAD_REQUEST,
-                       "The request has images or audio that were not attached yet.");
+                       "The request has images, audio or video that were not attached yet.");
     }
     bz_media **list = malloc((t->n_media + 1) * sizeof *list);
     if (!list) {

@@ -20,6 +20,8 @@
 #define THOUGHT_OPEN  "<|channel>"
 #define THOUGHT_CLOSE "<channel|>"
 
+static const char NO_MEMORY[] = "There is not enough memory to render the conversation.";
+
 /* ---- pieces ----------------------------------------------------------------- */
 
 /* Doubles the capacity of a list; false: out of memory, list unchanged. */
@@ -70,7 +72,7 @@ static void put_media(bz_prompt *p, const bz_part *part)
         }
         p->media = list;
     }
-    p->media[p->n_media++] = (bz_prompt_media){p->n, *part};
+    p->media[p->n_media++] = (bz_prompt_media){p->n, part, *part};
     bz_put_template(p, part->kind == BZ_PART_IMAGE   ? "<|image|>"
                        : part->kind == BZ_PART_AUDIO ? "<|audio|>"
                                                      : "<|video|>");
@@ -369,6 +371,7 @@ static bz_status put_messages(bz_prompt *p, const bz_conversation *chat, size_t 
     }
     for (size_t i = first; i < n; i++) {
         const bz_message *m = &messages[i];
+        p->starts[i] = p->n;
         if (m->role == BZ_ROLE_TOOL) {
             continue;
         }
@@ -390,6 +393,7 @@ static bz_status put_messages(bz_prompt *p, const bz_conversation *chat, size_t 
         }
         before = m;
     }
+    p->starts[n] = p->n;
     return BZ_OK;
 }
 
@@ -421,6 +425,11 @@ bz_status bz_chat_render(bz_prompt *p, const bz_conversation *chat, bz_error *er
     const bz_message *system =
         chat->n_messages && chat->messages[0].role == BZ_ROLE_SYSTEM ? &chat->messages[0] : NULL;
     bz_prompt_free(p);
+    p->starts = bz_arena_array(&p->arena, chat->n_messages + 1, sizeof *p->starts);
+    if (!p->starts) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "%s", NO_MEMORY);
+    }
+    p->starts[0] = 0;
     bz_put_template(p, "<bos>");
     if (chat->enable_thinking || system || bz_json_first(chat->tools)) {
         status = put_system(p, chat, system, err);
@@ -431,8 +440,7 @@ bz_status bz_chat_render(bz_prompt *p, const bz_conversation *chat, bz_error *er
     if (!status) {
         put_generation_prompt(p, chat, end);
         if (p->failed) {
-            status = bz_fail(err, BZ_OUT_OF_MEMORY,
-                             "There is not enough memory to render the conversation.");
+            status = bz_fail(err, BZ_OUT_OF_MEMORY, "%s", NO_MEMORY);
         }
     }
     if (status) {

@@ -40,6 +40,7 @@ typedef struct bz_tool_result {
 
 typedef struct bz_message {
     bz_role role;
+    bool pinned;          /* stays when the conversation is shortened */
     bz_str text;          /* the content if parts is NULL */
     const bz_part *parts; /* the content as a list, or NULL */
     size_t n_parts;
@@ -77,7 +78,8 @@ bz_status bz_chat_read(bz_conversation *chat, const bz_json_node *request, bz_ar
 /* ---- a prompt --------------------------------------------------------------- */
 
 typedef struct bz_prompt_media {
-    size_t piece; /* its marker */
+    size_t piece;      /* its marker */
+    const bz_part *of; /* of the conversation */
     bz_part part;
 } bz_prompt_media;
 
@@ -90,6 +92,8 @@ typedef struct bz_prompt {
     bool thinking_open; /* the prompt ends inside a thought: the answer begins with thinking */
     bz_prompt_media *media;
     size_t n_media;
+    size_t *starts; /* [messages + 1] the piece with which each message begins; of a tool message,
+                       which the message with the call includes, and of the last: where it ends */
 
     size_t cap, cap_media; /* private from here */
     bz_arena arena;

@@ -251,6 +251,11 @@ static bz_status read_message(const reading *r, const bz_json_node *node, bz_mes
                        "Message %zu has the role '%s'; it must be system, user, assistant or tool.",
                        r->message, bz_str_show(role, shown));
     }
+    const bz_json_node *pinned = bz_json_get(node, "pinned");
+    if (!is_nothing(pinned) && pinned->kind != BZ_JSON_TRUE && pinned->kind != BZ_JSON_FALSE) {
+        return bad_message(r, "has a value of pinned that is neither true nor false");
+    }
+    m->pinned = bz_json_is(pinned, BZ_JSON_TRUE);
     bz_status status = read_content(r, node, m);
     if (!status && m->role == BZ_ROLE_ASSISTANT) {
         m->reasoning = FIRST_STRING(node, "reasoning", "reasoning_content", "thinking");

@@ -290,6 +290,19 @@ static bz_status read_tool_choice(bz_request_answer *a, const bz_json_node *requ
                          "\"function\": {\"name\": ...}}.");
 }
 
+/* Whether old turns may be left out of a conversation that is too long. */
+static bz_status read_context_shift(bz_request *r, const bz_json_node *node, bz_error *err)
+{
+    if (is_absent(node)) {
+        return BZ_OK;
+    }
+    r->has_context_shift = true;
+    r->context_shift = bz_json_is(node, BZ_JSON_TRUE);
+    return r->context_shift || bz_json_is(node, BZ_JSON_FALSE)
+               ? BZ_OK
+               : bz_fail(err, BZ_BAD_REQUEST, "context_shift is true or false.");
+}
+
 /* ---- what is refused ----------------------------------------------------------------- */
 
 static bool is_list_of_text_alone(const bz_json_node *node)
@@ -327,6 +340,7 @@ static bz_status check_keys(const bz_json_node *request, bz_error *err)
         {"audio", "answers are text"},
         {"function_call", "use tool_choice"},
         {"functions", "use tools"},
+        {"lora", "adapters belong to a session, or to the model that a server was started with"},
         {"prediction", "leave it out"},
         {"web_search_options", "nothing is fetched from the network"},
     };
@@ -390,5 +404,7 @@ bz_status bz_request_read(bz_request *r, const bz_json_node *request, bz_arena *
     status = status == BZ_OK
                  ? read_bias(&r->generate.sampling, bz_json_get(request, "logit_bias"), arena, err)
                  : status;
+    status = status == BZ_OK ? read_context_shift(r, bz_json_get(request, "context_shift"), err)
+                             : status;
     return status == BZ_OK ? read_log_probs(&r->generate, request, err) : status;
 }

@@ -34,6 +34,8 @@ typedef struct bz_request {
     const char *const *stop;      /* [n_stop] to be searched in the answer, not in thinking */
     size_t n_stop;
     bz_request_answer answer;
+    bool has_context_shift; /* context_shift, in */
+    bool context_shift;
 } bz_request;
 
 bz_status bz_request_read(bz_request *out, const bz_json_node *request, bz_arena *arena,
