@@ -225,6 +225,7 @@ typedef struct bz_fit_options {
     uint64_t max_buffer, max_binding; /* limits of the GPU; 0: of the one the model is on, else the
                                          minimum that WebGPU guarantees */
     uint64_t memory;                  /* of the GPU; 0: unknown */
+    const char *kv;                   /* as for sessions */
 } bz_fit_options;
 typedef struct bz_fit {
     size_t size;      /* set by the caller, as in option structs */
@@ -267,14 +268,16 @@ BZ_API size_t bz_text_push(bz_text_stream *stream, const bz_model *model, int32_
 
 typedef struct bz_session_options {
     size_t size;
-    uint32_t context; /* positions; 0: the model's limit, at most 32,768 */
-    uint32_t chunk;   /* prompt tokens per pass, at most 512; 0: 512 */
-    unsigned threads; /* cpu; 0: one per processor; at most four per processor */
-    const char
-        *kernels; /* cpu: "avx512", "avx2", "neon", "plain"; NULL: the best this machine has */
-    bool no_fuse; /* gpu: one kernel per step, for checking */
-    bool exact;   /* f32 activations and caches: slower, nothing rounded */
+    uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
+    uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
+    unsigned threads;    /* cpu; 0: one per processor; at most four per processor */
+    const char *kernels; /* cpu: "avx512", "avx2", "dotprod", "neon", "plain"; NULL: the best this
+                            machine has */
+    bool no_fuse;        /* gpu: one kernel per step, for checking */
+    bool exact;         /* f32 activations and, unless kv is set, caches: slower, nothing rounded */
     uint32_t snapshots; /* positions a conversation can return to; 0: 4 */
+    const char *kv;     /* how keys and values are kept: "f16", "q8" or "q4", in about half and a
+                           quarter of f16's memory; NULL: f16 */
 } bz_session_options;
 
 BZ_API bz_status bz_session_new(bz_session **session, const bz_model *model,
@@ -284,8 +287,9 @@ BZ_API void bz_session_free(bz_session *session);
 /* Saves what a session holds (tokens, images and audio; on the CPU also the caches, so that nothing
  * is computed again) to a file that only its owner can read; an older file is replaced atomically.
  * Loading gives it to a session of the same model, on any device, which is unchanged after an
- * error: bad_file for a damaged file, bad_request for one of another model, context_full for one
- * that is too long. Without caches the next job computes the tokens again. */
+ * error: bad_file for a damaged file, bad_request for one of another model, of other adapters or,
+ * if either is q8 or q4, of another type of keys and values, context_full for one that is too long.
+ * Without caches the next job computes the tokens again. */
 BZ_API bz_status bz_session_save(const bz_session *session, const char *path, bz_error *err);
 BZ_API bz_status bz_session_load(bz_session *session, const char *path, bz_error *err);
 /* Another session that holds the same and continues on its own. On the CPU nothing is computed
@@ -346,6 +350,15 @@ BZ_API bz_status bz_grammar_new(bz_grammar **grammar, bz_grammar_kind kind, cons
                                 size_t len, bz_error *err);
 BZ_API void bz_grammar_free(bz_grammar *grammar); /* jobs that use it keep it */
 
+/* Drafts: guesses of the next tokens, which one pass verifies together. They change how fast an
+ * answer comes, never its text (on a GPU up to rounding). */
+typedef enum bz_draft_kind {
+    BZ_DRAFT_DEFAULT, /* off */
+    BZ_DRAFT_OFF,
+    BZ_DRAFT_LOOKUP /* what followed the last tokens where they occurred before, in the prompt or
+                       the answer */
+} bz_draft_kind;
+
 typedef struct bz_generate_options {
     size_t size;
     uint32_t max_tokens;    /* 0: until an end token or the end of the context */
@@ -359,6 +372,8 @@ typedef struct bz_generate_options {
     const char *const *stop; /* strings that end it and are not shown; copied */
     size_t n_stop;
     bz_grammar *grammar; /* what the answer may be; NULL: anything */
+    bz_draft_kind draft;
+    uint32_t drafts; /* per pass, at most 7; 0: as many as pay, measured while generating */
 } bz_generate_options;
 
 /* Continues after the prefilled tokens: one token event each, with the text that can be shown. A
@@ -389,6 +404,15 @@ typedef struct bz_session_stats {
 } bz_session_stats;
 
 BZ_API bz_session_stats bz_session_get_stats(const bz_session *session);
+
+/* Drafts since the session began. */
+typedef struct bz_draft_stats {
+    uint64_t passes;   /* of answers with drafts switched on, also those without a draft */
+    uint64_t drafted;  /* tokens */
+    uint64_t accepted; /* of them: those that were chosen */
+} bz_draft_stats;
+
+BZ_API bz_draft_stats bz_session_get_draft_stats(const bz_session *session);
 /* Logits after the last token held, [vocabulary]; NULL before the first prefill, and on a GPU after
  * generating: there they are not read back. */
 BZ_API const float *bz_session_logits(const bz_session *session);
@@ -422,7 +446,7 @@ typedef struct bz_chat_options {
     void *user;
     const bz_host *host; /* callbacks of the jobs: progress, canvases, steps; NULL: none */
     uint64_t seed;       /* for a request without one */
-    /* [n_media] the request's images and audio, encoded, in order (bezel_media.h). */
+    /* [n_media] the request's images, audio and videos, encoded, in order (bezel_media.h). */
     struct bz_media *const *media;
     size_t n_media;
 } bz_chat_options;
@@ -436,7 +460,11 @@ typedef struct bz_chat_options {
  *
  * finish_reason is "stop", "length" (max_tokens, or the context is full) or "tool_calls". To
  * continue the conversation, append the message to the request's messages. Cancelled: status
- * aborted and no answer. */
+ * aborted and no answer.
+ *
+ * Of a conversation that leaves no room for an answer in the session's context the oldest turns are
+ * left out (bz_turn_fit), and the answer has "context_shift": {"left_out": messages}. With
+ * "context_shift": false in the request it is context_full instead. */
 BZ_API bz_status bz_chat(const bz_model *model, const char *request, size_t len,
                          const bz_chat_options *options, char **answer, bz_error *err);
 BZ_API void bz_free(void *memory); /* free() of the library's C runtime; may be NULL */
@@ -448,6 +476,15 @@ BZ_API bz_status bz_turn_new(bz_turn **turn, const bz_model *model, const char *
                              bz_error *err);
 BZ_API void bz_turn_free(bz_turn *turn);
 BZ_API const int32_t *bz_turn_prompt(const bz_turn *turn, size_t *n, uint32_t *snapshot_at);
+/* Shortens a conversation that leaves no room for an answer in a context of that many positions (a
+ * quarter of it, at most 1,024; max_tokens, at most half of it): whole turns, the oldest first. The
+ * system prompt stays, and so do turns with a message that has "pinned": true; a tool's call and
+ * its results go together. Before the prompt is used, once all media are attached. `shift`: whether
+ * to do so for a request without "context_shift": true or false. If it may not be shortened, or
+ * not enough, the prompt stays too long, which prefilling refuses. */
+BZ_API bz_status bz_turn_fit(bz_turn *turn, uint32_t context, bool shift, bz_error *err);
+BZ_API size_t bz_turn_left_out(const bz_turn *turn);                 /* messages of the request */
+BZ_API bool bz_turn_leaves_out(const bz_turn *turn, size_t message); /* its index, from 0 */
 /* The request's settings for bz_session_generate, valid as long as the turn. Stop strings are not
  * among them: the turn finds them itself, in the answer but not in thinking. */
 BZ_API const bz_generate_options *bz_turn_options(const bz_turn *turn, bool *has_seed);

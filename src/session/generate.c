@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "bezel_diffusion.h"
 #include "session/constraint.h"
+#include "session/draft.h"
 #include "session/job.h"
 #include "model/hints.h"
 #include "session/recover.h"
@@ -32,6 +33,9 @@ typedef struct generate_job {
     bool feeding_many;   /* in the pass that runs */
     uint32_t not_wanted; /* tokens of the device that the grammar did not allow */
 
+    bz_drafts drafts;
+    bool verifying; /* the pass that runs has rows of drafts */
+
     /* Where the device ranks its logits itself, passes are sent before the host has checked the
      * tokens before them. The device continues with its own choice; passes that turn out to be
      * superfluous or wrong are discarded. */
@@ -52,14 +56,16 @@ static void free_generate(bz_job *job)
     bz_session_end_job(j->s);
     bz_emit_free(&j->emit);
     bz_constraint_free(j->constraint);
+    bz_drafts_free(&j->drafts);
     free(j);
 }
 
-/* Penalties depend on tokens that are not known yet. */
+/* Penalties depend on tokens that are not known yet; drafts are found after the last token. */
 static bool can_run_ahead(const generate_job *j)
 {
     const bz_session *s = j->s;
-    return s->backend->can_run_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0;
+    return s->backend->can_run_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0 &&
+           !j->drafts.on;
 }
 
 /* How passes are sent on the current device. */
@@ -96,11 +102,13 @@ static bz_pass_state send_passes(generate_job *j, bz_error *err)
 /* The pass of the token fed, or the reading of logits that turned out to be needed. */
 static bz_pass_state step_pass(generate_job *j, bz_error *err)
 {
-    if (j->ahead == 0 || j->getting_row) {
-        bz_pass_state state = bz_session_pass_step(j->s, err);
+    if (j->ahead == 0 || j->getting_row || j->verifying) {
+        bz_pass_state state =
+            j->verifying ? bz_session_verify_step(j->s, err) : bz_session_pass_step(j->s, err);
         if (state == BZ_PASS_DONE) {
             j->has_row = true;
-            j->getting_row = j->feeding_many = false;
+            j->getting_row = j->feeding_many = j->verifying = false;
+            bz_drafts_passed(&j->drafts, j->s);
         }
         return state;
     }
@@ -111,6 +119,7 @@ static bz_pass_state step_pass(generate_job *j, bz_error *err)
     if (state == BZ_PASS_DONE) {
         j->listed = true;
         j->has_row = false;
+        bz_drafts_passed(&j->drafts, j->s);
         state = bz_shortlist_check(&j->list, err) == BZ_OK ? state : BZ_PASS_ERROR;
     }
     return state;
@@ -223,6 +232,19 @@ static bz_progress report_prescribed(generate_job *j, bz_need *need)
     return report(j, &choice, need);
 }
 
+/* A pass over the token reported last, and over drafts after it. */
+static bz_status feed_token(generate_job *j, bz_error *err)
+{
+    bz_session *s = j->s;
+    const uint32_t rows = bz_drafts_find(&j->drafts, s, j->token, j->end);
+    j->verifying = rows > 1;
+    bz_drafts_pass(&j->drafts, s, rows);
+    if (j->ahead && !j->verifying) {
+        return BZ_OK; /* the next step sends it */
+    }
+    return bz_session_start_pass(s, s->n, rows, rows, j->verifying ? PASS_ALL : PASS_LAST, err);
+}
+
 static bz_progress work_generate(bz_job *job, bz_need *need)
 {
     generate_job *j = (generate_job *)(void *)job;
@@ -237,12 +259,20 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
         }
         j->in_pass = false;
     }
+    if (j->feed && j->n_feeds == 1 && bz_drafts_confirm(&j->drafts, s, j->token)) {
+        if (bz_session_take_row(s, s->n - s->first, &need->error) != BZ_OK) {
+            return BZ_JOB_ERROR;
+        }
+        j->feed = false;
+        j->has_row = true;
+    }
     if (j->feed && job->finish == BZ_FINISH_NONE && j->n_feeds < MAX_FEEDS &&
         j->n_feeds < s->chunk && prescribed(j) >= 0) {
         return report_prescribed(j, need);
     }
     if (j->feed && j->n_feeds > 1) {
         bz_session_forget(s);
+        bz_drafts_drop(&j->drafts);
         if (bz_session_pass(s, j->feeds, j->n_feeds, PASS_LAST, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
@@ -251,7 +281,7 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
         return BZ_JOB_AGAIN;
     }
     if (j->feed) { /* the last reported token becomes part of the sequence */
-        if (j->ahead == 0 && bz_session_pass(s, &j->token, 1, PASS_LAST, &need->error) != BZ_OK) {
+        if (feed_token(j, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
         j->feed = false;
@@ -284,7 +314,8 @@ static void restart_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
     j->feed |= j->in_pass && (!j->getting_row || j->feeding_many);
-    j->feeding_many = false;
+    j->feeding_many = j->verifying = false;
+    bz_drafts_drop(&j->drafts);
     j->in_pass = j->getting_row = j->has_row = false;
     j->listed = false;
     j->requested = false;
@@ -316,7 +347,10 @@ static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz
                                          "cannot be ignored.")
                                : bz_constraint_new(&j->constraint, s->model, o->grammar, err);
     }
-    return status == BZ_OK && j->constraint ? bz_sampler_begin_masks(s->sampler, err) : status;
+    if (status == BZ_OK && j->constraint) {
+        status = bz_sampler_begin_masks(s->sampler, err);
+    }
+    return status == BZ_OK ? bz_drafts_begin(&j->drafts, s, o->draft, o->drafts, err) : status;
 }
 
 bz_status bz_session_generate(bz_session *s, const bz_generate_options *options, bz_job **out,

@@ -21,10 +21,10 @@ static bz_status plan_for(bz_session *s, uint32_t rows, bool all, session_plan *
     if (!p->schedule) {
         bz_status status = BZ_OK;
         if (!p->plan) {
-            status = s->model->text.config.canvas
-                         ? bz_diffusion_record_encoder(&s->model->text, buckets[b], &p->plan, err)
-                         : bz_text_record(&s->model->text, buckets[b], all ? buckets[b] : 1,
-                                          &p->plan, err);
+            const bz_text_model *text = bz_adapted_text(s->model, s->adapters);
+            status = text->config.canvas
+                         ? bz_diffusion_record_encoder(text, buckets[b], &p->plan, err)
+                         : bz_text_record(text, buckets[b], all ? buckets[b] : 1, &p->plan, err);
         }
         if (status == BZ_OK) {
             status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
@@ -95,6 +95,19 @@ const float *bz_session_pass_logits(const bz_session *s)
     return s->backend->output(s->backend, s->running->schedule);
 }
 
+/* Output row `row` of the pass that is done becomes the session's logits. */
+static bz_status keep_logits(bz_session *s, uint32_t row, bz_error *err)
+{
+    const uint32_t vocab = s->model->text.config.vocab;
+    memcpy(s->logits, bz_session_pass_logits(s) + (size_t)row * vocab, vocab * sizeof *s->logits);
+    s->has_logits = bz_any_finite(s->logits, vocab);
+    return s->has_logits ? BZ_OK /* else broken weights: an error, never a token */
+                         : bz_fail(err, BZ_NUMERIC,
+                                   "The model computed no finite number after token %u; the file "
+                                   "is probably damaged.",
+                                   s->n);
+}
+
 bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
 {
     bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, err);
@@ -102,22 +115,25 @@ bz_pass_state bz_session_pass_step(bz_session *s, bz_error *err)
         return state;
     }
     s->n = s->first + s->rows.n;
-    s->logits_on_device = false;
-    s->has_logits = s->rows.n_out > 0;
-    if (s->has_logits) {
-        uint32_t vocab = s->model->text.config.vocab;
-        const float *last = bz_session_pass_logits(s) + (size_t)(s->rows.n_out - 1) * vocab;
-        memcpy(s->logits, last, vocab * sizeof *last);
-        if (!bz_any_finite(s->logits, vocab)) { /* broken weights: an error, never a token */
-            s->has_logits = false;
-            bz_fail(
-                err, BZ_NUMERIC,
-                "The model computed no finite number after token %u; the file is probably damaged.",
-                s->n);
-            return BZ_PASS_ERROR;
-        }
+    s->logits_on_device = s->has_logits = false;
+    return s->rows.n_out == 0 || keep_logits(s, s->rows.n_out - 1, err) == BZ_OK ? BZ_PASS_DONE
+                                                                                 : BZ_PASS_ERROR;
+}
+
+bz_pass_state bz_session_verify_step(bz_session *s, bz_error *err)
+{
+    bz_pass_state state = s->backend->step(s->backend, bz_os_now() + BZ_STEP_NS, err);
+    if (state == BZ_PASS_DONE) {
+        s->logits_on_device = false;
+        state = bz_session_take_row(s, 0, err) == BZ_OK ? state : BZ_PASS_ERROR;
     }
-    return BZ_PASS_DONE;
+    return state;
+}
+
+bz_status bz_session_take_row(bz_session *s, uint32_t row, bz_error *err)
+{
+    s->n = s->first + row + 1;
+    return keep_logits(s, row, err);
 }
 
 bz_progress bz_session_progress(bz_session *s, bz_pass_state state, bz_need *need)
