@@ -50,12 +50,15 @@ bz_status bz_job_run(bz_job *job, const bz_host *host, bz_error *err)
     if (read != BZ_OK) {
         return read;
     }
+    uint64_t waiting_since = 0;
     for (;;) {
         bz_need need = {0};
         const bz_event step = {.kind = BZ_EVENT_STEP}, *event = &step;
-        switch (bz_job_step(job, &need)) {
+        const bz_progress progress = bz_job_step(job, &need);
+        waiting_since = progress == BZ_JOB_NEED_GPU ? waiting_since : 0;
+        switch (progress) {
         case BZ_JOB_AGAIN: break;
-        case BZ_JOB_NEED_GPU: bz_os_sleep(BZ_GPU_WAIT_NS); break;
+        case BZ_JOB_NEED_GPU: bz_gpu_pause(&waiting_since); break;
         case BZ_JOB_NEED_BYTES:
             for (uint32_t i = 0; i < need.n_reads; i++) {
                 if (!h.read || h.read(h.user, &need.reads[i]) != 0) {

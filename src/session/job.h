@@ -17,6 +17,10 @@ struct bz_job {
 };
 
 enum { BZ_STEP_NS = 10 * 1000 * 1000 }; /* how long a step may compute */
-enum { BZ_GPU_WAIT_NS = 20 * 1000 };    /* between two looks at a busy device */
+
+/* Sleeps before the next look at a busy device: a 64th of the time waited so far, within bounds, so
+ * that a long wait takes few looks and a short one ends on time. *since: when the wait began; 0:
+ * now. The caller sets it to 0 when the wait is over. */
+void bz_gpu_pause(uint64_t *since);
 
 #endif
