@@ -62,6 +62,7 @@ bz_debug_gpu_info bz_debug_gpu_get_info(const bz_debug_gpu *g)
                               .matrices = l->matrices};
     snprintf(info.adapter, sizeof info.adapter, "%s", gpu_adapter_name(g));
     snprintf(info.kind, sizeof info.kind, "%s", gpu_adapter_kind(g));
+    snprintf(info.library, sizeof info.library, "%s", gpu_library_name(g));
     return info;
 }
 

@@ -28,6 +28,8 @@ typedef struct slice {
     const uint8_t *from; /* NULL: the host has written it to the GPU */
 } slice;
 
+const gpu_test_pool *gpu_test_devices;
+
 typedef enum upload_stage { STARTING, MAKING, COMPILING, CHOOSING, SENDING, DRAINING } upload_stage;
 
 struct gpu_upload {
@@ -88,7 +90,8 @@ void bz_gpu_model_drop(bz_gpu_model *m)
     }
     if (m->shares) {
         bz_gpu_model_drop(m->shares);
-    } else if (m->g) {
+    } else if (m->g &&
+               !(gpu_test_devices && gpu_test_devices->keep(&m->options, m->g, m->pipelines))) {
         gpu_pipelines_free(m->pipelines);
         gpu_close(m->g);
     }
@@ -155,7 +158,9 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
     if (!m) {
         return BZ_OUT_OF_MEMORY;
     }
-    bz_status status = gpu_open(&m->g, options, err);
+    m->options = *options;
+    const bool kept = gpu_test_devices && gpu_test_devices->take(options, &m->g, &m->pipelines);
+    bz_status status = kept ? BZ_OK : gpu_open(&m->g, options, err);
     if (status != BZ_OK) {
         bz_gpu_model_drop(m);
         return status;
@@ -204,8 +209,7 @@ static bz_progress start(bz_gpu_model *m, bz_error *err)
 {
     gpu_upload *u = m->upload;
     const bz_weights *table = m->weights.map.table;
-    m->pipelines = m->shares ? m->pipelines : gpu_pipelines_new(m->g);
-    if (!m->pipelines) {
+    if (!m->pipelines && !(m->pipelines = gpu_pipelines_new(m->g))) {
         bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to load a model.");
         return BZ_JOB_ERROR;
     }

@@ -14,6 +14,7 @@ typedef struct gpu_upload gpu_upload;
 typedef enum bz_table_place { BZ_TABLE_AUTO, BZ_TABLE_RESIDENT, BZ_TABLE_IN_FILE } bz_table_place;
 
 typedef struct bz_gpu_model {
+    gpu_options options;
     gpu *g;
     gpu_pipelines *pipelines;
     gpu_weights weights;
@@ -50,5 +51,13 @@ void bz_gpu_model_unload(bz_gpu_model *m); /* frees its weights now, whatever re
 /* A short step of loading: AGAIN, NEED_BYTES, NEED_GPU, EVENT (progress), DONE or ERROR. At most 64
  * MB are in flight. Reads go to host memory or, on a device with direct_reads, to GPU buffers. */
 bz_progress bz_gpu_model_load(bz_gpu_model *m, bz_need *need);
+
+/* Set by tests that open many models, so that kernels are compiled once: who keeps the device and
+ * the pipelines of a closed model for the next one. NULL: nobody. */
+typedef struct gpu_test_pool {
+    bool (*take)(const gpu_options *options, gpu **g, gpu_pipelines **pipelines);
+    bool (*keep)(const gpu_options *options, gpu *g, gpu_pipelines *pipelines);
+} gpu_test_pool;
+extern const gpu_test_pool *gpu_test_devices;
 
 #endif
