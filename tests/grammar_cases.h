@@ -406,8 +406,69 @@
      {".", "ab cd ."},
      {"ab", "1."}},
     {BZ_GRAMMAR_GBNF, "root ::= \"a\"{0,1000} \"b\"", {"b", "aaab"}, {"a"}},
+    /* 17 rules, all named before they are written */
+    {BZ_GRAMMAR_GBNF,
+     "root ::= b c d e f g h i j k l m n o p q\nb ::= \"b\"\nc ::= \"c\"\nd ::= \"d\"\ne ::= "
+     "\"e\"\nf ::= \"f\"\ng ::= \"g\"\nh ::= \"h\"\ni ::= \"i\"\nj ::= \"j\"\nk ::= \"k\"\nl ::= "
+     "\"l\"\nm ::= \"m\"\nn ::= \"n\"\no ::= \"o\"\np ::= \"p\"\nq ::= \"q\"",
+     {"bcdefghijklmnopq"},
+     {"", "bcdefghijklmnop"}},
     {BZ_GRAMMAR_GBNF,
      "root ::= s\ns ::= \"a\" s \"b\" | \"a\" s | \"c\"",
      {"c", "acb", "aac", "aacbb"},
      {"ab"}},
     {BZ_GRAMMAR_GBNF, "root ::= \"A\" (root | \"\") [a-b-c]", {"Aa", "AAbb", "A-"}, {"Ad"}},
+    /* what nothing else mentions, and names from elsewhere */
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"object\",\"propertyNames\":{\"const\":\"x\"}}",
+     {"{}", "{\"x\":1}"},
+     {"{\"y\":1}"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"object\",\"propertyNames\":{\"$ref\":\"#/$defs/"
+     "n\"},\"$defs\":{\"n\":{\"enum\":[\"x\",\"y\"]}}}",
+     {"{\"y\":1}"},
+     {"{\"z\":1}"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"object\",\"allOf\":[{\"unevaluatedProperties\":false},{\"properties\":{\"a\":"
+     "true}}]}",
+     {"{}"},
+     {"{\"a\":1}"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"object\",\"allOf\":[{\"properties\":{\"a\":true},\"unevaluatedProperties\":false}"
+     "],\"anyOf\":[{\"properties\":{\"b\":true}}]}",
+     {"{}", "{\"a\":1}"},
+     {"{\"b\":1}"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"object\",\"properties\":{\"a\":true},\"allOf\":[{\"unevaluatedProperties\":true}]"
+     ",\"unevaluatedProperties\":false}",
+     {"{\"a\":1}", "{\"b\":1}"},
+     {0}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"$ref\":\"#/$defs/"
+     "b\",\"unevaluatedProperties\":false,\"$defs\":{\"b\":{\"properties\":{\"b\":{\"type\":"
+     "\"integer\"}}}}}",
+     {"{\"a\":1, \"b\":2}"},
+     {"{\"c\":1}", "{\"b\":\"x\"}"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"unevaluatedItems\":false}",
+     {"[]", "[\"x\"]"},
+     {"[1]", "[\"x\", 1]"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"allOf\":[{\"prefixItems\":["
+     "true,{\"type\":\"integer\"}]}],\"unevaluatedItems\":{\"type\":\"null\"}}",
+     {"[\"x\", 1]", "[\"x\", 1, null]"},
+     {"[\"x\", null]", "[\"x\", 1, 2]"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"type\":\"array\",\"allOf\":[{\"prefixItems\":[{\"type\":\"integer\"}]}],\"anyOf\":[{"
+     "\"unevaluatedItems\":false}]}",
+     {"[]"},
+     {"[1]"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"$ref\":\"#a\",\"$defs\":{\"x\":{\"enum\":[{\"$anchor\":\"a\"}]},\"const\":{\"$anchor\":"
+     "\"a\",\"type\":\"null\"}}}",
+     {"null"},
+     {"1"}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"format\":\"uri\",\"type\":\"string\"}",
+     {"\"mailto:a@b.c\"", "\"https://a.b/c?d=%20\""},
+     {"\"a b:c\"", "\"abc\"", "\"//a\""}},

@@ -72,3 +72,4 @@
     {BZ_GRAMMAR_REGEX, "a{0,9999999}", "1,000,000"}, {BZ_GRAMMAR_REGEX, "(\?<n", "name"},
     {BZ_GRAMMAR_REGEX, "\\u{110000}", "escape"},
     {BZ_GRAMMAR_REGEX, "[^\\x00-\\u{10FFFF}]", "No text fits"},
+    {BZ_GRAMMAR_REGEX, ".{33}.*.{13}2.{19}", "million steps"},

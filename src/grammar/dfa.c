@@ -78,6 +78,14 @@ static bz_status too_large(bz_error *err)
                    (int)BZ_MAX_DFA);
 }
 
+static bz_status too_slow(bz_error *err)
+{
+    return bz_fail(err, BZ_BAD_SCHEMA,
+                   "The grammar is too large: its automaton takes more than %d million steps to "
+                   "construct.",
+                   (int)BZ_MAX_DFA_STEPS / 1000000);
+}
+
 /* ---- the subset construction ------------------------------------------------------------------
  */
 
@@ -101,6 +109,7 @@ typedef struct subsets {
     bz_set_table sets;
     uint32_t *mark; /* [n_states of b] round in which a state was reached last */
     uint32_t round;
+    uint64_t steps;                      /* edges and states looked at */
     word_list reached, leaving, calling; /* states; edges of bytes; edges of calls */
 } subsets;
 
@@ -125,6 +134,7 @@ static uint32_t close_set(subsets *s)
 {
     const bz_build *b = s->b;
     uint32_t kept = 0;
+    s->steps += s->reached.n;
     for (uint32_t i = 0; i < s->reached.n; i++) {
         const uint32_t state = s->reached.items[i];
         bool matters = state == s->end;
@@ -197,6 +207,7 @@ static bool add_bytes(subsets *s, bz_dfa *d, uint32_t first)
             hi++;
         }
         begin_set(s);
+        s->steps += s->leaving.n;
         for (uint32_t i = 0; i < s->leaving.n; i++) {
             const bz_nfa_edge *e = &b->edges[s->leaving.items[i]];
             if (e->lo <= lo && hi <= e->hi && !reach(s, e->to)) {
@@ -246,6 +257,9 @@ static bz_status construct(subsets *s, bz_dfa *d, uint32_t start, uint32_t *firs
     for (uint32_t i = 0; i < s->sets.n_lists; i++) {
         if (d->n_states >= BZ_MAX_DFA || s->sets.n_words > 64 * BZ_MAX_DFA) {
             return too_large(err);
+        }
+        if (s->steps > BZ_MAX_DFA_STEPS) {
+            return too_slow(err);
         }
         if (!expand(s, d, i, *first)) {
             return no_memory(err);

@@ -29,7 +29,10 @@ typedef struct bz_dfa {
     uint32_t cap_states, cap_edges, cap_calls;
 } bz_dfa;
 
-enum { BZ_MAX_DFA = 200000 }; /* states of one grammar */
+enum {
+    BZ_MAX_DFA = 200000,        /* states of one grammar */
+    BZ_MAX_DFA_STEPS = 20000000 /* of constructing one: about 0.3 s */
+};
 
 void bz_dfa_free(bz_dfa *d);
 

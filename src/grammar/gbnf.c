@@ -280,8 +280,11 @@ static const bz_tree *read_item(reader *r)
         return t && !take(r, ")") ? fail(r, "a ( without its )") : t;
     }
     const bz_str name = take_name(r);
-    return name.len ? bz_tree_call(&r->arena, r->rules[find_rule(r, name)].rule)
-                    : fail(r, "neither a text, a set, a group nor a name");
+    if (!name.len) {
+        return fail(r, "neither a text, a set, a group nor a name");
+    }
+    const uint32_t i = find_rule(r, name); /* moves r->rules */
+    return r->no_memory ? NULL : bz_tree_call(&r->arena, r->rules[i].rule);
 }
 
 static bool take_number(reader *r, uint32_t *value)

@@ -139,19 +139,40 @@ static const bz_json_node *step_into(const bz_json_node *node, const char *key, 
     return NULL;
 }
 
-/* The schema with this $anchor (older drafts: $id or id with #). */
-static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, unsigned depth)
+static bool is_one_of(bz_str key, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bz_str_is(key, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The schema with this $anchor (older drafts: $id or id with #). `named`: the members of `node` are
+ * schemas under names of the user's; else some are values, in which nothing is an anchor. */
+static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, bool named,
+                                       unsigned depth)
 {
     const bz_str anchor = bz_json_string(bz_json_get(node, "$anchor")),
                  id = bz_json_string(bz_json_get(node, bz_json_get(node, "$id") ? "$id" : "id"));
-    if (bz_json_is(node, BZ_JSON_OBJECT) &&
+    if (bz_json_is(node, BZ_JSON_OBJECT) && !named &&
         ((anchor.len == name.len && anchor.len && memcmp(anchor.data, name.data, name.len) == 0) ||
          (id.len == name.len + 1 && id.data[0] == '#' &&
           memcmp(id.data + 1, name.data, name.len) == 0))) {
         return node;
     }
     for (const bz_json_node *x = bz_json_first(node); x && depth < BZ_JSON_DEPTH; x = x->next) {
-        const bz_json_node *found = find_anchor(x, name, depth + 1);
+        static const char *const values[] = {"enum", "const", "default", "examples"},
+                                 *const maps[] = {"properties",  "patternProperties",
+                                                  "$defs",       "dependentSchemas",
+                                                  "definitions", "dependencies"};
+        const bool keyword = !named && node->kind == BZ_JSON_OBJECT;
+        if (keyword && is_one_of(x->key, values, 4)) {
+            continue;
+        }
+        const bz_json_node *found =
+            find_anchor(x, name, keyword && is_one_of(x->key, maps, 6), depth + 1);
         if (found) {
             return found;
         }
@@ -179,7 +200,7 @@ const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *node,
     at += at < end;
     const bz_json_node *found = r->root;
     if (at < end && *at != '/') {
-        found = find_anchor(r->root, (bz_str){at, (size_t)(end - at)}, 0);
+        found = find_anchor(r->root, (bz_str){at, (size_t)(end - at)}, false, 0);
         at = end;
     }
     while (found && at < end) {
@@ -288,7 +309,8 @@ static int by_node(const void *x, const void *y)
 static uint32_t number_of(schema_reader *r, all_of all, bool *fresh)
 {
     schema_part *sorted = bz_arena_array(r->arena, all.n + (size_t)1, sizeof *sorted);
-    uint32_t *words = bz_arena_array(r->arena, 3 * (size_t)all.n + 1, sizeof *words);
+    const bool nested = bz_all_has_rest(all); /* then it matters which part brought which */
+    uint32_t *words = bz_arena_array(r->arena, 5 * (size_t)all.n + 1, sizeof *words), n = 0;
     if (!sorted || !words) {
         return UINT32_MAX;
     }
@@ -298,11 +320,16 @@ static uint32_t number_of(schema_reader *r, all_of all, bool *fresh)
     }
     for (uint32_t i = 0; i < all.n; i++) {
         const uint64_t address = (uint64_t)(uintptr_t)sorted[i].node;
-        words[3 * i] = (uint32_t)address;
-        words[3 * i + 1] = (uint32_t)(address >> 32);
-        words[3 * i + 2] = sorted[i].skip;
+        words[n++] = (uint32_t)address;
+        words[n++] = (uint32_t)(address >> 32);
+        words[n++] = sorted[i].skip | (uint32_t)nested << 8 | (uint32_t)sorted[i].shared << 9;
+        if (nested) {
+            const uint64_t by = (uint64_t)(uintptr_t)sorted[i].by;
+            words[n++] = (uint32_t)by;
+            words[n++] = (uint32_t)(by >> 32);
+        }
     }
-    return bz_sets_number(&r->known, words, 3 * all.n, fresh);
+    return bz_sets_number(&r->known, words, n, fresh);
 }
 
 uint32_t bz_schema_rule_of(schema_reader *r, all_of all)

@@ -183,7 +183,8 @@ static bool fits_merged(schema_reader *r, all_of all, const bz_json_node *value)
             end = (const bz_json_node **)&item->next;
             copy->n++;
         }
-        parts[plain.n++] = (schema_part){copy, all.parts[i].skip};
+        parts[plain.n] = all.parts[i];
+        parts[plain.n++].node = copy;
     }
     plain.parts = parts;
     if (!bz_all_merge(r, plain, &m) || m.never) {

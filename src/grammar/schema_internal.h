@@ -26,7 +26,11 @@ enum {
 /* A schema of a list, and which of its alternatives have been taken already. */
 typedef struct schema_part {
     const bz_json_node *node;
-    uint32_t skip; /* SKIP_* */
+    const bz_json_node *id; /* the node, or of which it is a copy */
+    const bz_json_node *by; /* the id of the part that brought it ($ref, allOf, an alternative);
+                               NULL: it was first */
+    uint32_t skip;          /* SKIP_* */
+    bool shared;            /* other parts brought it, too */
 } schema_part;
 
 enum { SKIP_ANY_OF = 1, SKIP_ONE_OF = 2, SKIP_DEPENDENT = 4 };
@@ -123,6 +127,9 @@ bool bz_all_patterns(schema_reader *r, all_of all, bz_str patterns[5], uint32_t 
 bool bz_all_item(schema_reader *r, all_of all, uint32_t index, all_of *out);
 uint32_t bz_all_listed_items(all_of all);
 bool bz_all_requires(all_of all, bz_str key);
+/* Whether a list has a keyword for members or items that nothing else mentions: then it matters
+ * which part brought which. */
+bool bz_all_has_rest(all_of all);
 /* Never holds: a schema `false` is among them. */
 bool bz_all_never(all_of all);
 

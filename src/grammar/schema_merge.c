@@ -14,8 +14,7 @@ static bool is_schema(const bz_json_node *node)
 /* Keywords that a grammar cannot obey. */
 static bool check_keywords(schema_reader *r, const bz_json_node *node)
 {
-    static const char *const refused[] = {
-        "not", "if", "contains", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
+    static const char *const refused[] = {"not", "if", "contains", "$dynamicRef", "$recursiveRef"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         if (bz_json_get(node, refused[i])) {
             return bz_schema_fail(r, bz_json_get(node, refused[i]), "%s is not supported",
@@ -30,7 +29,8 @@ static bool check_keywords(schema_reader *r, const bz_json_node *node)
     return true;
 }
 
-static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip)
+static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip,
+                     const bz_json_node *by)
 {
     schema_part *parts = bz_arena_array(r->arena, all->n + (size_t)1, sizeof *parts);
     if (!parts) {
@@ -39,7 +39,7 @@ static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, ui
     if (all->n) {
         memcpy(parts, all->parts, all->n * sizeof *parts);
     }
-    parts[all->n] = (schema_part){node, skip};
+    parts[all->n] = (schema_part){.node = node, .id = node, .by = by, .skip = skip};
     *all = (all_of){parts, all->n + 1};
     return true;
 }
@@ -54,16 +54,33 @@ static const schema_part *find_part(const all_of *all, const bz_json_node *node)
     return NULL;
 }
 
-/* Schemas that are being added, each by the one before. */
+/* The list with a part that several brought; lists share their parts, so it is copied. */
+static bool share_part(schema_reader *r, all_of *all, const schema_part *there)
+{
+    const size_t i = (size_t)(there - all->parts);
+    schema_part *parts = bz_arena_array(r->arena, all->n, sizeof *parts);
+    if (!parts) {
+        return bz_schema_no_memory(r);
+    }
+    memcpy(parts, all->parts, all->n * sizeof *parts);
+    parts[i].shared = true;
+    all->parts = parts;
+    return true;
+}
+
+/* Schemas that are being added, each by the one before; of the first: the part that has it as an
+ * alternative. */
 typedef struct adding {
     const bz_json_node *node;
     const struct adding *by;
+    bool was_there;
 } adding;
 
 static bool add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip,
                 const adding *by)
 {
-    const adding here = {node, by};
+    const adding here = {.node = node, .by = by};
+    const bz_json_node *brought = by ? by->node : NULL;
     if (!is_schema(node)) {
         return bz_schema_fail(r, node, "a schema is an object, true or false");
     }
@@ -73,18 +90,21 @@ static bool add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_
     const schema_part *there = find_part(all, node);
     bool itself = there && there->skip; /* one of its alternatives is itself */
     for (const adding *x = by; x; x = x->by) {
-        itself |= x->node == node;
+        itself |= !x->was_there && x->node == node;
     }
     if (itself) {
         return bz_schema_fail(r, node, "it can begin with itself, which has no end");
     }
-    if (node->kind == BZ_JSON_TRUE || there) {
+    if (node->kind == BZ_JSON_TRUE) {
         return true;
     }
-    if (node->kind == BZ_JSON_FALSE) {
-        return add_part(r, all, node, 0);
+    if (there) {
+        return there->shared || there->by == brought || share_part(r, all, there);
     }
-    if (!check_keywords(r, node) || !add_part(r, all, node, skip)) {
+    if (node->kind == BZ_JSON_FALSE) {
+        return add_part(r, all, node, 0, brought);
+    }
+    if (!check_keywords(r, node) || !add_part(r, all, node, skip, brought)) {
         return false;
     }
     const bz_json_node *ref = bz_json_get(node, "$ref"), *list = bz_json_get(node, "allOf");
@@ -134,7 +154,8 @@ static bool choose(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
     memcpy(parts, all.parts, all.n * sizeof *parts);
     parts[i].skip |= skip;
     *out = (all_of){parts, all.n};
-    return bz_all_add(r, out, option, 0);
+    const adding whose = {.node = parts[i].id, .was_there = true};
+    return add(r, out, option, 0, &whose);
 }
 
 /* The JSON node for a choice, made once. */
@@ -569,9 +590,9 @@ static int matches(schema_reader *r, const bz_json_node *at, bz_str key)
     return is;
 }
 
-/* What part i says of a member by name; *evaluated: it does. */
+/* What part i says of a member by name; *mentioned: it does. */
 static bool add_member(schema_reader *r, const bz_json_node *node, bz_str key, all_of *out,
-                       bool *evaluated)
+                       bool *mentioned)
 {
     const bz_json_node *property = find_member(bz_json_get(node, "properties"), key);
     bool found = property != NULL;
@@ -587,7 +608,7 @@ static bool add_member(schema_reader *r, const bz_json_node *node, bz_str key, a
         found |= is == 1;
     }
     const bz_json_node *more = bz_json_get(node, "additionalProperties");
-    *evaluated |= found || more;
+    *mentioned = found || more;
     return found || !more || bz_all_add(r, out, more, 0);
 }
 
@@ -602,35 +623,94 @@ static const bz_json_node *no_value(schema_reader *r)
     return node;
 }
 
-/* What part i says of members that no part mentions. Parts before it are not below it, so what they
- * mention would not count. */
-static bool add_unevaluated(schema_reader *r, all_of all, all_of *out)
+/* ---- what nothing mentions
+ * ----------------------------------------------------------------------------------- */
+
+/* unevaluatedProperties and unevaluatedItems hold for what neither their own schema mentions nor
+ * one that it brought: not what stands beside it or around it. */
+
+static const char *const rest_words[] = {"unevaluatedProperties", "unevaluatedItems"};
+enum { REST_MEMBERS, REST_ITEMS };
+
+bool bz_all_has_rest(all_of all)
 {
-    bool mentioned = false;
     for (uint32_t i = 0; i < all.n; i++) {
-        const bz_json_node *node = all.parts[i].node,
-                           *more = bz_json_get(node, "unevaluatedProperties");
-        if (more && mentioned && !bz_json_is(more, BZ_JSON_TRUE)) {
-            return bz_schema_fail(r, more,
-                                  "unevaluatedProperties is not supported inside allOf, anyOf, "
-                                  "oneOf or after $ref");
+        if (bz_json_get(all.parts[i].node, rest_words[REST_MEMBERS]) ||
+            bz_json_get(all.parts[i].node, rest_words[REST_ITEMS])) {
+            return true;
         }
-        if (more && !bz_all_add(r, out, more, 0)) {
+    }
+    return false;
+}
+
+/* Whether part `of` brought part i, directly or not, or is it. */
+static bool brought_by(all_of all, uint32_t i, uint32_t of)
+{
+    const bz_json_node *id = all.parts[i].id;
+    for (uint32_t steps = 0; id && steps <= all.n; steps++) {
+        uint32_t k = 0;
+        if (id == all.parts[of].id) {
+            return true;
+        }
+        while (k < all.n && all.parts[k].id != id) {
+            k++;
+        }
+        id = k < all.n ? all.parts[k].by : NULL;
+    }
+    return false;
+}
+
+/* Adds what the parts say of a member or item; mentions[i]: part i mentions it. */
+static bool add_rest(schema_reader *r, all_of all, int which, const bool *mentions, all_of *out)
+{
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *rest = bz_json_get(all.parts[i].node, rest_words[which]);
+        bool mentioned = !rest, unclear = false;
+        for (uint32_t k = 0; k < all.n && !mentioned; k++) {
+            const bool says =
+                mentions[k] || (k != i && bz_json_get(all.parts[k].node, rest_words[which]));
+            if (says && !bz_schema_work(r, rest)) {
+                return false;
+            }
+            mentioned = says && brought_by(all, k, i);
+            unclear |= says && !mentioned && all.parts[k].shared;
+        }
+        if (!mentioned && unclear && !bz_json_is(rest, BZ_JSON_TRUE)) {
+            return bz_schema_fail(r, rest,
+                                  "%s is not supported where a schema is referred to twice",
+                                  rest_words[which]);
+        }
+        if (!mentioned && !bz_all_add(r, out, rest, 0)) {
             return false;
         }
-        mentioned |= bz_json_get(node, "properties") || bz_json_get(node, "patternProperties");
     }
     return true;
 }
 
+/* Room for mentions[n]; NULL: no memory. */
+static bool *mention_list(schema_reader *r, all_of all)
+{
+    bool *list = bz_arena_alloc(r->arena, all.n + (size_t)1);
+    if (list) {
+        memset(list, 0, all.n + (size_t)1);
+    } else {
+        bz_schema_no_memory(r);
+    }
+    return list;
+}
+
 bool bz_all_member(schema_reader *r, all_of all, bz_str key, all_of *out)
 {
-    bool evaluated = false;
+    bool *mentions = bz_all_has_rest(all) ? mention_list(r, all) : NULL;
     *out = (all_of){0};
     for (uint32_t i = 0; i < all.n; i++) {
         const bz_json_node *names = bz_json_get(all.parts[i].node, "propertyNames");
-        if (!add_member(r, all.parts[i].node, key, out, &evaluated)) {
+        bool mentioned = false;
+        if (!add_member(r, all.parts[i].node, key, out, &mentioned)) {
             return false;
+        }
+        if (mentions) {
+            mentions[i] = mentioned;
         }
         if (names) {
             const bz_json_node text = {.kind = BZ_JSON_STRING, .of.text = key};
@@ -646,7 +726,7 @@ bool bz_all_member(schema_reader *r, all_of all, bz_str key, all_of *out)
             }
         }
     }
-    return (evaluated || add_unevaluated(r, all, out)) && r->status == BZ_OK;
+    return (!mentions || add_rest(r, all, REST_MEMBERS, mentions, out)) && r->status == BZ_OK;
 }
 
 bool bz_all_patterns(schema_reader *r, all_of all, bz_str patterns[5], uint32_t *n)
@@ -667,7 +747,7 @@ bool bz_all_patterns(schema_reader *r, all_of all, bz_str patterns[5], uint32_t 
 bool bz_all_others(schema_reader *r, all_of all, uint32_t set, all_of *out)
 {
     uint32_t number = 0;
-    bool evaluated = false;
+    bool *mentions = bz_all_has_rest(all) ? mention_list(r, all) : NULL;
     *out = (all_of){0};
     for (uint32_t i = 0; i < all.n; i++) {
         const bz_json_node *node = all.parts[i].node,
@@ -685,9 +765,11 @@ bool bz_all_others(schema_reader *r, all_of all, uint32_t set, all_of *out)
         if (!found && more && !bz_all_add(r, out, more, 0)) {
             return false;
         }
-        evaluated |= found || more;
+        if (mentions) {
+            mentions[i] = found || more;
+        }
     }
-    return evaluated || add_unevaluated(r, all, out);
+    return (!mentions || add_rest(r, all, REST_MEMBERS, mentions, out)) && r->status == BZ_OK;
 }
 
 /* prefixItems, or a list of items in older drafts. */
@@ -710,6 +792,7 @@ uint32_t bz_all_listed_items(all_of all)
 
 bool bz_all_item(schema_reader *r, all_of all, uint32_t index, all_of *out)
 {
+    bool *mentions = bz_all_has_rest(all) ? mention_list(r, all) : NULL;
     *out = (all_of){0};
     for (uint32_t i = 0; i < all.n; i++) {
         const bz_json_node *node = all.parts[i].node, *listed = listed_items(node),
@@ -727,8 +810,11 @@ bool bz_all_item(schema_reader *r, all_of all, uint32_t index, all_of *out)
         if (item && !bz_all_add(r, out, item, 0)) {
             return false;
         }
+        if (mentions) {
+            mentions[i] = item != NULL;
+        }
     }
-    return true;
+    return (!mentions || add_rest(r, all, REST_ITEMS, mentions, out)) && r->status == BZ_OK;
 }
 
 bool bz_all_requires(all_of all, bz_str key)

@@ -82,6 +82,22 @@ static bool add_names(object_writer *w, const bz_json_node *list)
     return true;
 }
 
+/* The names that propertyNames lists, if it does. */
+static bool add_allowed_names(object_writer *w, const bz_json_node *schema)
+{
+    all_of all = {0};
+    merged m;
+    if (!bz_all_add(w->r, &all, schema, 0) || !bz_all_merge(w->r, all, &m)) {
+        return false;
+    }
+    for (uint32_t i = 0; m.has_values && !m.never && i < m.n_values; i++) {
+        if (m.values[i]->kind == BZ_JSON_STRING && !add_member(w, m.values[i]->of.text)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int by_key(const void *x, const void *y)
 {
     const listed_member *p = x, *q = y;
@@ -108,7 +124,7 @@ static bool list_members(object_writer *w)
             list->kind != BZ_JSON_FALSE) { /* of draft 3: true in a property */
             return bz_schema_fail(w->r, list, "required is a list of names");
         }
-        if (!add_names(w, list) || !add_names(w, bz_json_get(names, "enum"))) {
+        if (!add_names(w, list) || (names && !add_allowed_names(w, names))) {
             return false;
         }
     }

@@ -29,7 +29,7 @@ enum { MAX_LENGTH_WITH_PATTERN = 4096, MAX_DIGITS = 400 };
 /* At most 63 characters, counted without looking ahead: hyphens only between others. */
 #define LABEL     "[a-zA-Z0-9](-?[a-zA-Z0-9]){0,31}"
 #define HOSTNAME  LABEL "(\\." LABEL "){0,7}"
-#define EMAIL     "[a-zA-Z0-9_%+-]+(\\.[a-zA-Z0-9_%+-]+)*@" LABEL "(\\." LABEL "){1,4}"
+#define EMAIL     "[a-zA-Z0-9_%+~-]+(\\.[a-zA-Z0-9_%+~-]+)*@" LABEL "(\\." LABEL "){1,4}"
 #define URI_CHAR  "([a-zA-Z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})"
 #define UUID      "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 #define TIME_PART "T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)"
@@ -48,7 +48,7 @@ static const struct {
     {"ipv6", "^" IPV6 "$"},
     {"hostname", "^" HOSTNAME "$"},
     {"email", "^" EMAIL "$"},
-    {"uri", "^[a-zA-Z][a-zA-Z0-9+.-]*://" URI_CHAR "+$"},
+    {"uri", "^[a-zA-Z][a-zA-Z0-9+.-]*:" URI_CHAR "+$"},
     {"json-pointer", "^(/([^~/]|~[01])*)*$"},
     /* OpenAPI's names for any text, and for numbers written as text */
     {"binary", ""},
