@@ -70,6 +70,7 @@ for (const memory of quick ? [0.001] : [8, 0.001]) {
             await page.waitForFunction(() => [...document.querySelectorAll("#compare .compare-side")].every((side) => side.getAttribute("data-state") === "done"));
             const texts = await page.locator("#compare .compare-text").allTextContents();
             check(texts.length === 2 && texts.every((text) => text.length > 20) && texts[0] !== texts[1], JSON.stringify(texts));
+            checkEqual(await page.locator("#compare .canvas:visible").count(), 0, "canvases after the end");
             check(texts.every((text) => text.lastIndexOf(text.slice(0, 20)) === 0), `written once: ${JSON.stringify(texts)}`);
             const status = await page.locator("#compare .compare-status").allTextContents();
             check(status.every((text) => /\d+ tokens · .* tokens\/s/.test(text)), JSON.stringify(status));

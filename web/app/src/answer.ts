@@ -79,6 +79,11 @@ class AnswerWriter {
         return this.#task.model.info.contextLength;
     }
 
+    /** Tools that are on for this question only. */
+    get #questionTools(): string[] {
+        return this.#task.path.findLast(({ role }) => role === "user")?.tools ?? [];
+    }
+
     readonly #takes = ({ kind }: MediaItem): boolean => {
         const { vision, audio } = this.#task.model.info;
         return kind === "image" ? vision : audio;
@@ -115,7 +120,7 @@ class AnswerWriter {
 
     async write(): Promise<void> {
         for (let round = 0; ; ) {
-            const offered = round < MAX_ROUNDS ? this.#task.tools.definitions() : [];
+            const offered = round < MAX_ROUNDS ? this.#task.tools.definitions(this.#questionTools) : [];
             const ending = await this.#request(offered);
             if (ending === "context" && this.#canResume() && this.#shift()) {
                 this.#message.note = null;
@@ -240,7 +245,7 @@ class AnswerWriter {
                 if (i >= MAX_CALLS) {
                     throw new Error(`At most ${MAX_CALLS} calls are allowed at once.`);
                 }
-                call.result = await unlessAborted(tools.run(call.name, call.arguments, signal), signal);
+                call.result = await unlessAborted(tools.run(call.name, call.arguments, signal, this.#questionTools), signal);
                 call.state = "done";
             } catch (reason) {
                 if (signal.aborted) {

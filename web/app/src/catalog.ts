@@ -9,7 +9,7 @@ export interface Suggestion {
     audio?: string;
     /** Another offered model, which is loaded first; `note` says so. */
     model?: string;
-    /** Tools of the page that are switched on with it. */
+    /** Names of the page's tools that are on for this question. */
     tools?: string[];
     note?: string;
 }

@@ -293,13 +293,13 @@ export class Chat {
 
     /** Starts the answer synchronously, without waiting for storage, so that no other message can come between the
      * question and its answer. */
-    async send(text: string, media: MediaItem[] = []): Promise<void> {
+    async send(text: string, media: MediaItem[] = [], tools: string[] = []): Promise<void> {
         if ((!text.trim() && media.length === 0) || this.answering.value || this.answeringElsewhere) {
             return;
         }
         const conversation = this.#ensureConversation(titleFor(text, media));
         const last = this.messages.value.at(-1) ?? null;
-        this.#ask({ ...this.#newMessage(conversation.id, "user", text, last), ...(media.length > 0 && { media }) });
+        this.#ask({ ...this.#newMessage(conversation.id, "user", text, last), ...(media.length > 0 && { media }), ...(tools.length > 0 && { tools }) });
         void this.#change(conversation.id, (one) => ({ ...one, updated: Date.now() }));
         await this.#answer();
     }
@@ -324,7 +324,7 @@ export class Chat {
             return;
         }
         this.#cutBefore(found);
-        this.#ask({ ...this.#newMessage(value.id, "user", text, this.#tree.get(found.parent) ?? null), ...(kept.length > 0 && { media: kept }) });
+        this.#ask({ ...this.#newMessage(value.id, "user", text, this.#tree.get(found.parent) ?? null), ...(kept.length > 0 && { media: kept }), ...(found.tools && { tools: found.tools }) });
         if (found.order === 0 && !value.named) {
             void this.#change(value.id, (one) => ({ ...one, title: titleFor(text, kept) }));
         }

@@ -3,7 +3,7 @@ import { Bezel, BezelError, type BezelModel, type StreamRequest } from "./bezel.
 import { failureOf, type Failure } from "./errors.js";
 import type { Choice, ModelManager } from "./model.js";
 import { Signal } from "./signal.js";
-import type { Settings } from "./store.js";
+import type { Canvas, Settings } from "./store.js";
 
 export type SideState = "empty" | "loading" | "waiting" | "answering" | "done" | "stopped" | "failed";
 
@@ -12,7 +12,7 @@ export interface Side {
     state: SideState;
     text: string;
     /** A diffusion model's canvas, whose final text follows. */
-    canvas: string;
+    canvas: Canvas | null;
     thinking: string;
     /** Of the answer; tokens per second. */
     figures: { tokens: number; perSecond: number; promptPerSecond: number } | null;
@@ -25,7 +25,7 @@ export interface Side {
  * "at least". */
 const SHARE = 0.6;
 
-const emptySide = (choice: Choice | null): Side => ({ choice, state: "empty", text: "", canvas: "", thinking: "", figures: null, failure: null, loaded: 0 });
+const emptySide = (choice: Choice | null): Side => ({ choice, state: "empty", text: "", canvas: null, thinking: "", figures: null, failure: null, loaded: 0 });
 const sameChoice = (a: Choice | null, b: Choice | null): boolean => a !== null && b !== null && JSON.stringify(a) === JSON.stringify(b) && a.kind !== "file";
 
 export class Comparison {
@@ -193,7 +193,7 @@ export class Comparison {
                 const delta = choices[0]?.delta;
                 this.#update(index, {
                     text: (side?.text ?? "") + (delta?.content ?? ""),
-                    canvas: canvas?.text ?? "",
+                    canvas: canvas ? { text: canvas.text, fraction: canvas.step / canvas.steps } : null,
                     thinking: (side?.thinking ?? "") + (delta?.reasoning_content ?? ""),
                     ...(usage && { figures: { tokens: usage.completion_tokens, perSecond: timings?.predicted_per_second ?? 0, promptPerSecond: timings?.prompt_per_second ?? 0 } }),
                 });

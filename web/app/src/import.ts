@@ -107,6 +107,7 @@ async function readMessage(value: unknown, conversation: string): Promise<Messag
     const notices = list(message["notices"], "the notices", true).map((notice) => text(notice, "a notice", 2000));
     const steps = list(message["steps"], "the steps", true).map(readStep);
     const passages = list(message["passages"], "the passages", true).map(readPassage);
+    const tools = list(message["tools"], "the tools", true).map((name) => text(name, "the name of a tool", 200));
     const from = optional(message["from"], (id) => text(id, "the first message", 200));
     return {
         id: text(message["id"], "the id of a message", 200),
@@ -128,6 +129,7 @@ async function readMessage(value: unknown, conversation: string): Promise<Messag
         ...(notices.length > 0 && { notices }),
         ...(steps.length > 0 && { steps }),
         ...(passages.length > 0 && { passages }),
+        ...(tools.length > 0 && { tools }),
         ...(from !== null && { from }),
     };
 }

@@ -99,7 +99,7 @@ async function main(): Promise<void> {
     await chat.start();
     const toolsView = new ToolsView(settings, store, tools, builtInTools(notes, allowAddress), notes);
     const shelfView = new ShelfView(shelf, settings);
-    const view = new ChatView(chat, models, attachments, tools, setChoosing(true), (names) => toolsView.enable(...names));
+    const view = new ChatView(chat, models, attachments, tools, setChoosing(true));
     new Drafts(store, chat, attachments, byId<HTMLTextAreaElement>("composer-text"));
     new AttachView(attachments, new Recorder(), models);
     const compareView = new CompareView(models, downloads, settings, setChoosing(false));

@@ -130,6 +130,8 @@ export class ModelManager {
     #ready: { choice: Choice; model: BezelModel } | null = null;
     /** How long the loaded model took to load; null: none is loaded. */
     loadSeconds: number | null = null;
+    /** Address of the model that loads by itself; null: not looked for yet. */
+    #automaticUrl: string | null = null;
     #losses: number[] = [];
     #catalog: Promise<Catalog> | null = null;
     #capabilities: Promise<Capabilities> | null = null;
@@ -147,6 +149,12 @@ export class ModelManager {
     /** Stays loaded while another model is inspected. */
     get loaded(): BezelModel | null {
         return this.#ready?.model ?? null;
+    }
+
+    /** The user has not chosen the loaded model: it has loaded by itself. */
+    get isAutomatic(): boolean {
+        const choice = this.#ready?.choice;
+        return choice?.kind === "url" && choice.url === this.#automaticUrl;
     }
 
     /** Display name of the loaded model. */
@@ -480,6 +488,10 @@ export class ModelManager {
     async #automatic(last: Choice | null): Promise<Choice | null> {
         const [first] = (await this.catalog()).offers;
         const same = last === null || (last.kind === "url" && last.url === first?.url);
-        return first?.auto && same ? { kind: "url", name: first.name, url: first.url } : null;
+        if (!first?.auto || !same) {
+            return null;
+        }
+        this.#automaticUrl = first.url;
+        return { kind: "url", name: first.name, url: first.url };
     }
 }

@@ -98,6 +98,8 @@ export interface Message {
     steps?: AnswerStep[];
     /** Passages of the user's documents that the question is sent with; user messages only. */
     passages?: Passage[];
+    /** Names of tools that are on for this question, besides those of the settings; user messages only. */
+    tools?: string[];
     /** The first message that the model saw, if older ones did not fit into its context; answers only. */
     from?: string;
     /** Not stored. */

@@ -61,13 +61,17 @@ export class ToolBox {
     }
 
     get active(): PageTool[] {
-        const names = this.#enabled();
+        return this.#allowed([]);
+    }
+
+    #allowed(more: string[]): PageTool[] {
+        const names = [...this.#enabled(), ...more];
         return this.#tools.filter(({ name }) => names.includes(name));
     }
 
-    /** For a request. */
-    definitions(): Tool[] {
-        return this.active.map(({ name, description, parameters }) => ({ type: "function", function: { name, description, parameters } }));
+    /** For a request. `more`: names of tools that are on for this one question. */
+    definitions(more: string[] = []): Tool[] {
+        return this.#allowed(more).map(({ name, description, parameters }) => ({ type: "function", function: { name, description, parameters } }));
     }
 
     titleOf(name: string): string {
@@ -75,8 +79,8 @@ export class ToolBox {
     }
 
     /** Runs a call; rejects with a sentence for the model. */
-    async run(name: string, args: string, signal: AbortSignal): Promise<string> {
-        const tool = this.active.find((one) => one.name === name);
+    async run(name: string, args: string, signal: AbortSignal, more: string[] = []): Promise<string> {
+        const tool = this.#allowed(more).find((one) => one.name === name);
         if (!tool) {
             throw new Error(`There is no tool named ${name.slice(0, 100)}.`);
         }

@@ -1,16 +1,11 @@
-/** Export and import, in the settings, and saving files. */
+/** Export and import, in the settings. */
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import type { Library, TextFile } from "./library.js";
+import { saveBlob } from "./save.js";
 
-/** Offers a file as a download. */
 export function saveFile({ name, type, text }: TextFile): void {
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    const link = h("a", { href: url, download: name });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    saveBlob(new Blob([text], { type }), name);
 }
 
 const count = (n: number): string => `${n.toLocaleString("en")} ${n === 1 ? "conversation" : "conversations"}`;

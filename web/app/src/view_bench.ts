@@ -7,15 +7,10 @@ import { failureOf } from "./errors.js";
 import { formatBytes, formatRate } from "./format.js";
 import { icon } from "./icons.js";
 import type { ModelManager } from "./model.js";
+import { saveBlob } from "./save.js";
 
 const toBlob = (canvas: HTMLCanvasElement): Promise<Blob> =>
     new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture could not be made.")))));
-
-function save(blob: Blob, name: string): void {
-    const url = URL.createObjectURL(blob);
-    h("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}
 
 export class BenchView {
     readonly #dialog = byId<HTMLDialogElement>("bench");
@@ -82,27 +77,29 @@ export class BenchView {
             rows.push(h("tr", {}, h("th", { scope: "row" }, "Loads in"), h("td", {}, `${loadSeconds.toFixed(1)} s`)));
         }
         const done = h("p", { class: "faint", role: "status" });
-        const tell = (text: string) => (): void => {
-            done.textContent = text;
+        const outcome = (act: () => Promise<void>, text: string) => async (): Promise<void> => {
+            try {
+                await act();
+                done.textContent = text;
+            } catch {
+                done.textContent = "The browser did not allow that; save the file instead.";
+            }
         };
-        const failed = (): void => tell("The browser did not allow that; save the file instead.")();
-        const copyJson = (): void => void navigator.clipboard.writeText(json).then(tell("The result is in the clipboard."), failed);
-        const copyPicture = (): void => {
-            const item = new ClipboardItem({ "image/png": toBlob(drawPicture(result)) });
-            void navigator.clipboard.write([item]).then(tell("The picture is in the clipboard."), failed);
-        };
+        // Pages over plain http have no clipboard: then the call itself throws.
+        const copyJson = outcome(() => navigator.clipboard.writeText(json), "The result is in the clipboard.");
+        const copyPicture = outcome(() => navigator.clipboard.write([new ClipboardItem({ "image/png": toBlob(drawPicture(result)) })]), "The picture is in the clipboard.");
         const name = `bezel-${model.name.replace(/[^A-Za-z0-9._-]+/g, "-")}-${result.date.slice(0, 10)}`;
-        const savePicture = (): void => void toBlob(drawPicture(result)).then((blob) => save(blob, `${name}.png`), failed);
+        const savePicture = outcome(async () => saveBlob(await toBlob(drawPicture(result)), `${name}.png`), "The picture is saved.");
         this.#show(
             [
                 h("p", {}, `${model.name}, ${formatBytes(model.bytes)}, on ${device.kind === "cpu" ? `the CPU (${device.threads === 1 ? "one thread" : `${device.threads} threads`})` : device.name}`),
                 h("table", { class: "figures" }, h("tbody", {}, ...rows)),
                 done,
             ],
-            this.#button("Copy as JSON", copyJson),
-            this.#button("Copy picture", copyPicture),
-            this.#button("Save picture", savePicture),
-            this.#button("Save JSON", () => save(new Blob([json], { type: "application/json" }), `${name}.json`)),
+            this.#button("Copy as JSON", () => void copyJson()),
+            this.#button("Copy picture", () => void copyPicture()),
+            this.#button("Save picture", () => void savePicture()),
+            this.#button("Save JSON", () => saveBlob(new Blob([json], { type: "application/json" }), `${name}.json`)),
             this.#button("Close", () => this.#dialog.close(), true),
         );
         announce("The benchmark has ended.");

@@ -27,7 +27,6 @@ export class ChatView {
     readonly #attachments: Attachments;
     readonly #actions: MessageActions;
     readonly #chooseModel: () => void;
-    readonly #enableTools: (names: string[]) => void;
     readonly #log = byId("log");
     readonly #text = byId<HTMLTextAreaElement>("composer-text");
     readonly #send = byId<HTMLButtonElement>("send");
@@ -41,12 +40,11 @@ export class ChatView {
     #dismissedNotice: BezelModel | null = null;
     readonly #again = h("button", { type: "button", class: "small main", hidden: true, onclick: () => this.#models.loadAgain() });
 
-    constructor(chat: Chat, models: ModelManager, attachments: Attachments, tools: ToolBox, chooseModel: () => void, enableTools: (names: string[]) => void) {
+    constructor(chat: Chat, models: ModelManager, attachments: Attachments, tools: ToolBox, chooseModel: () => void) {
         this.#chat = chat;
         this.#models = models;
         this.#attachments = attachments;
         this.#chooseModel = chooseModel;
-        this.#enableTools = enableTools;
         this.#actions = {
             attach: (files, tray) => (files ? attachments.add(files, [], tray) : attachments.choose(tray)),
             edit: (id, text, media) => this.#actIfAnswerable(() => chat.edit(id, text, media)),
@@ -206,8 +204,7 @@ export class ChatView {
             const blob = await response.blob();
             await this.#attachments.add([new File([blob], address.slice(address.lastIndexOf("/") + 1), { type: blob.type })]);
         }
-        this.#enableTools(tools);
-        await this.#chat.send(text, this.#attachments.take());
+        await this.#chat.send(text, this.#attachments.take(), tools);
     }
 
     #follow(): void {
@@ -350,7 +347,8 @@ export class ChatView {
                     this.#dismissedNotice = state.model;
                     this.#drawNote(state);
                 };
-                return notice && this.#dismissedNotice !== state.model && this.#chat.messages.value.length === 0
+                const hidden = this.#dismissedNotice === state.model || this.#models.isAutomatic; // a first visit begins without warnings
+                return notice && !hidden && this.#chat.messages.value.length === 0
                     ? [message(notice), h("button", { type: "button", class: "quiet small", "aria-label": "Hide this", onclick: hide }, icon("close"))]
                     : [];
             }

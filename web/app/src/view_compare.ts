@@ -7,8 +7,10 @@ import { explainLoading } from "./errors.js";
 import { formatRate } from "./format.js";
 import { icon } from "./icons.js";
 import { choiceOfRecord, type Choice, type ModelManager } from "./model.js";
+import { MarkdownView } from "./render.js";
 import type { Signal } from "./signal.js";
 import type { Settings } from "./store.js";
+import { CanvasView } from "./view_canvas.js";
 import { storedEntries } from "./view_downloads.js";
 
 const INDEXES = [0, 1] as const;
@@ -36,7 +38,8 @@ class SideView {
     readonly root: HTMLElement;
     readonly select: HTMLSelectElement;
     readonly #thinking = h("details", { class: "compare-thinking", hidden: true }, h("summary", {}, "Thoughts"), h("p", { dir: "auto" }));
-    readonly #text = h("div", { class: "compare-text", dir: "auto" });
+    readonly #text = new MarkdownView(h("div", { class: "prose compare-text" }));
+    readonly #canvas = new CanvasView();
     readonly #status = h("p", { class: "faint compare-status", role: "status" });
 
     constructor(index: number) {
@@ -47,7 +50,8 @@ class SideView {
             h("label", { id: `compare-label-${index}`, for: `compare-model-${index}` }, index === 0 ? "First model" : "Second model"),
             this.select,
             this.#thinking,
-            this.#text,
+            this.#text.root,
+            this.#canvas.root,
             this.#status,
         );
     }
@@ -58,8 +62,12 @@ class SideView {
         if (thoughts) {
             thoughts.textContent = side.thinking;
         }
-        this.#text.textContent = side.text + side.canvas;
+        this.#text.set(side.text);
+        this.#canvas.set(side.state === "answering" ? side.canvas : null);
         this.#status.textContent = statusOf(side);
+        if (side.state !== this.root.dataset["state"] && side.state !== "answering") {
+            this.#text.end();
+        }
         this.root.dataset["state"] = side.state;
     }
 }

@@ -65,11 +65,6 @@ export class ToolsView {
         this.#dialog.showModal();
     }
 
-    /** Switches tools on. */
-    enable(...names: string[]): void {
-        names.forEach((name) => this.#enable(name, true));
-    }
-
     #enable(name: string, on: boolean): void {
         const others = this.#settings.value.tools.filter((one) => one !== name);
         this.#settings.set({ ...this.#settings.value, tools: on ? [...others, name] : others });
