@@ -17,7 +17,7 @@
 #                    both under build/; tools/gpu-env.sh sets the environment for them
 #   setup.sh windows the compiler of `make windows`, and Wine, in which its programs are tested
 #   setup.sh macos   the compiler of `make macos`: Zig's package of PyPI, under build/zig
-#   setup.sh browser web and gpu, Chromium, and under build/browser a Chromium whose WebGPU uses that
+#   setup.sh browser web and gpu, Firefox, Chromium, and under build/browser a Chromium whose WebGPU uses that
 #                    software driver instead of its own slower one
 #
 # Needs root or sudo to install packages; otherwise it prints the command to run and fails.
@@ -97,6 +97,7 @@ browser)
     sh tools/setup.sh web
     sh tools/setup.sh gpu
     want chromium test -x /usr/lib/chromium/chromium
+    want firefox-esr test -x /usr/lib/firefox-esr/firefox-esr
     want libvulkan-dev has_header vulkan/vulkan.h
     ;;
 dist)
