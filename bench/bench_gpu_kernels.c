@@ -199,7 +199,8 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
     bz_schedule *schedule = NULL;
     bz_kv *kv = NULL;
     bz_plan *plan = record(p);
-    if (bz_gpu_new(&backend, model, exact, true, &err) != BZ_OK ||
+    if (bz_gpu_new(&backend, model, exact, exact ? BZ_CACHE_F32 : BZ_CACHE_F16, true, &err) !=
+            BZ_OK ||
         backend->kv_new(backend, NULL, 0, false, 0, NULL, &kv, &err) != BZ_OK ||
         backend->prepare(backend, plan, &schedule, &err) != BZ_OK) {
         fail(s->name, &err);

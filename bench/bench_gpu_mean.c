@@ -110,7 +110,7 @@ static void measure(const mean *m, const float *z, double temperature, bool exac
     bz_logit_stats(plan, logits, 0, &stats, "logit_stats");
     bz_soft_embed(plan, logits, stats, (bz_weight){1}, 1, 0, soft, "soft");
     if (bz_plan_finish(plan, soft, &err) != BZ_OK ||
-        bz_gpu_new(&b, m->model, exact, true, &err) != BZ_OK ||
+        bz_gpu_new(&b, m->model, exact, exact ? BZ_CACHE_F32 : BZ_CACHE_F16, true, &err) != BZ_OK ||
         b->kv_new(b, NULL, 0, false, 0, NULL, &kv, &err) != BZ_OK ||
         b->prepare(b, plan, &schedule, &err) != BZ_OK) {
         fail("soft_embed", &err);

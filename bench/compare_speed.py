@@ -49,7 +49,7 @@ class Bezel:
         self.a = a
 
     def once(self, kind, tokens, extra, threads):
-        cmd = [self.a.bezel, "bench", self.a.model, "--threads", str(threads), "--repeat", "1", "--json"]
+        cmd = [self.a.bezel, "bench", self.a.model, "--device", "cpu", "--threads", str(threads), "--repeat", "1", "--json"]
         cmd += ["--kernels", self.a.kernels] if self.a.kernels else []
         if kind == "pp":
             cmd += ["-p", str(tokens), "-n", "0"]
