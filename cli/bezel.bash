@@ -44,30 +44,36 @@ _bezel() {
     word=${words[n - 1]} before=${words[n - 2]} verb=${words[1]}
     COMPREPLY=()
     if ((n == 2)); then
-        _bezel_words "run serve ps stop pull list show cp rm bench doctor verify tokenize logits diffuse encode embed --help --version" "$word"
+        _bezel_words "run serve ps stop pull list show cp rm bench doctor verify tokenize logits diffuse encode embed search setup-gpu --help --version" "$word"
         return
     fi
     case $before in
-    --device) _bezel_words "$([[ $verb == serve ]] && echo auto) cpu gpu" "$word" ;;
+    --device) _bezel_words "auto cpu gpu" "$word" ;;
     --sandbox) _bezel_words "auto on off" "$word" ;;
     --context-shift) _bezel_words "on off" "$word" ;;
-    --kernels) _bezel_words "avx512 avx2 neon plain" "$word" ;;
+    --kernels) _bezel_words "avx512 avx2 dotprod neon plain" "$word" ;;
     --wgsl) _bezel_words "$("$_bezel_program" show --wgsl 2>/dev/null | cut -d ' ' -f 1)" "$word" ;;
-    --mmproj) _bezel_files .gguf "$word" ;;
+    --mmproj | --lora) _bezel_files .gguf "$word" ;;
     --model) _bezel_models "$word" ;;
     --dir) _bezel_folders "$word" ;;
     --format) _bezel_files .json "$word" ;;
+    --kv) _bezel_words "f16 q8 q4" "$word" ;;
+    --draft) _bezel_words "lookup off" "$word" ;;
     --grammar) _bezel_files .gbnf "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     --task) _bezel_words "query document question-answering fact-checking classification clustering similarity code-retrieval summarization" "$word" ;;
-    -o | --out | --session | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --features | --lines) _bezel_files "" "$word" ;;
-    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --sequences | --shard | --dimensions | --title | --port | --host | --allow-host | --api-key | --origins | --max-memory | --keep-alive | --queue | --connections | --retries | \
+    -o | --out | --session | -t | --tokens | --draws | --trace | --canvas | --self-cond | --image | --audio | --video | --features | --lines | --index) _bezel_files "" "$word" ;;
+    -n | -c | -p | --max-tokens | --ctx | --prompt-tokens | --threads | --chunk | --repeat | --rows | --image-tokens | --video-frames | --video-tokens | --steps | --entropy-bound | --stability | --confidence | --self-cond-temp | --gpu-memory | --parallel | --sequences | --shard | --dimensions | --title | -k | --top | --port | --host | --allow-host | --api-key | --origins | --max-memory | --keep-alive | --queue | --connections | --retries | --registry | \
         --system | --temp | --temperature | --top-k | --top-p | --min-p | --seed | --stop | --*-penalty | --repeat-last-n) ;;
     *)
         if [[ $word == -* ]]; then
             _bezel_words "$("$_bezel_program" "$verb" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)" "$word"
         elif [[ $verb == rm ]] || { [[ $verb == stop ]] && ((n == 3)); } || { [[ $verb == cp ]] && ((n <= 4)); }; then
             _bezel_names "$word"
+        elif [[ $verb == search ]] && ((n == 3)); then
+            _bezel_folders "$word"
+        elif [[ $verb == setup-gpu ]]; then
+            _bezel_files .tgz "$word"
         elif [[ $verb == serve ]] || { ((n == 3)) && [[ $verb != pull && $verb != ps && $verb != list && $verb != ls && $verb != doctor ]]; }; then
             _bezel_models "$word"
         fi

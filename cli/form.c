@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/os_program.h"
 #include "cli/cli.h"
 #include "cli/settings.h"
 
 static bz_status read_file(const char *path, char **text, size_t *len, bz_error *err)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = bz_os_stream(path, "rb");
     if (!f) {
         return bz_fail(err, BZ_BAD_REQUEST, "%s: %s", path, strerror(errno));
     }

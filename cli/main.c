@@ -1,16 +1,16 @@
 /* bezel: one program, one file per verb. */
-#include <signal.h>
 #include <string.h>
 
 #include "base/os.h"
+#include "cli/os.h"
 #include "cli/output.h"
 #include "cli/term.h"
 
 static const cli_verb *const verbs[] = {
-    &cli_run_verb,    &cli_serve_verb,  &cli_ps_verb,       &cli_stop_verb,   &cli_pull_verb,
-    &cli_list_verb,   &cli_show_verb,   &cli_cp_verb,       &cli_rm_verb,     &cli_bench_verb,
-    &cli_doctor_verb, &cli_verify_verb, &cli_tokenize_verb, &cli_logits_verb, &cli_diffuse_verb,
-    &cli_encode_verb, &cli_embed_verb};
+    &cli_run_verb,    &cli_serve_verb,  &cli_ps_verb,       &cli_stop_verb,     &cli_pull_verb,
+    &cli_list_verb,   &cli_show_verb,   &cli_cp_verb,       &cli_rm_verb,       &cli_bench_verb,
+    &cli_doctor_verb, &cli_verify_verb, &cli_tokenize_verb, &cli_logits_verb,   &cli_diffuse_verb,
+    &cli_encode_verb, &cli_embed_verb,  &cli_search_verb,   &cli_setup_gpu_verb};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_help(FILE *f)
@@ -61,8 +61,7 @@ static const cli_verb *find_verb(const char *name)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the program quietly */
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is an error like a full disk */
+    cli_os_begin(&argc, &argv);
     bz_os_guard_maps();
     term_setup(false, false);
     if (argc < 2) {

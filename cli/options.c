@@ -1,13 +1,14 @@
 /* One table of options for all verbs; each verb lists the letters it accepts. */
+#include "bezel_media.h"
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
 #include "base/pool.h"
 
 typedef enum option_kind {
@@ -33,6 +34,7 @@ static const option_row table[] = {
     {'k', NULL, "--kernels", TEXT, AT(kernels)},
     {'d', NULL, "--device", TEXT, AT(device)},
     {'E', NULL, "--ple", TEXT, AT(ple)},
+    {'3', NULL, "--kv", TEXT, AT(kv)},
     {'G', NULL, "--gpu-memory", TEXT, AT(gpu_memory)},
     {'S', NULL, "--system", TEXT, AT(system)},
     {'L', NULL, "--prompts", TEXT, AT(prompts)},
@@ -48,11 +50,16 @@ static const option_row table[] = {
     {'x', NULL, "--frequency-penalty", TEXT, AT(set[SET_FREQUENCY_PENALTY])},
     {'x', NULL, "--seed", TEXT, AT(set[SET_SEED])},
     {'x', NULL, "--stop", LIST, AT(stop)},
+    {'l', NULL, "--lora", LIST, AT(lora)},
+    {'H', NULL, "--draft", TEXT, AT(draft)},
     {'J', NULL, "--format", TEXT, AT(format)},
     {'J', NULL, "--grammar", TEXT, AT(grammar)},
     {'g', NULL, "--image", LIST, AT(images)},
     {'g', NULL, "--audio", LIST, AT(sounds)},
     {'g', NULL, "--image-tokens", NUMBER, AT(image_tokens)},
+    {'Y', NULL, "--video", LIST, AT(videos)},
+    {'Y', NULL, "--video-frames", NUMBER, AT(video_frames)},
+    {'Y', NULL, "--video-tokens", NUMBER, AT(video_tokens)},
     {'a', NULL, "--media", FLAG, AT(media)},
     {'V', NULL, "--features", TEXT, AT(features)},
     {'z', NULL, "--seed", TEXT, AT(set[SET_SEED])},
@@ -80,14 +87,20 @@ static const option_row table[] = {
     {'u', NULL, "--port", NUMBER, AT(port)},
     {'u', NULL, "--host", TEXT, AT(host)},
     {'u', NULL, "--api-key", TEXT, AT(api_key)},
+    {'4', NULL, "--health", FLAG, AT(health)},
     {'I', NULL, "--insecure", FLAG, AT(insecure)},
     {'I', NULL, "--connections", NUMBER, AT(connections)},
     {'I', NULL, "--retries", NUMBER, AT(retries)},
+    {'5', NULL, "--registry", TEXT, AT(registry)},
     {'M', NULL, "--lines", TEXT, AT(lines)},
     {'M', NULL, "--dimensions", NUMBER, AT(dimensions)},
     {'M', NULL, "--task", TEXT, AT(task)},
     {'M', NULL, "--title", TEXT, AT(title)},
     {'M', NULL, "--truncate", FLAG, AT(truncate)},
+    {'2', NULL, "--model", TEXT, AT(embedder)},
+    {'2', NULL, "--index", TEXT, AT(index)},
+    {'2', "-k", "--top", NUMBER, AT(top)},
+    {'2', NULL, "--rebuild", FLAG, AT(rebuild)},
     {'T', NULL, "--threads", NUMBER, AT(threads)},
     {'C', NULL, "--chunk", NUMBER, AT(chunk)},
     {'c', "-c", "--ctx", NUMBER, AT(context)},
@@ -112,7 +125,7 @@ static const option_row table[] = {
     {'N', NULL, "--show-thinking", FLAG, AT(show_thinking)},
     {'N', NULL, "--hide-thinking", FLAG, AT(hide_thinking)},
     {'N', NULL, "--hidethinking", FLAG, AT(hide_thinking)}, /* as in Ollama */
-    {'K', NULL, "--context-shift", TEXT, AT(context_shift)},
+    {'1', NULL, "--context-shift", TEXT, AT(context_shift)},
     {'K', NULL, "--session", TEXT, AT(session)},
     {'K', NULL, "--no-wrap", FLAG, AT(no_wrap)},
     {'K', NULL, "--nowordwrap", FLAG, AT(no_wrap)}, /* as in Ollama */
@@ -222,9 +235,26 @@ static int store_think(const cli_verb *verb, cli_options *o, const char *value)
                                  "'--think' is true, false, low, medium or high, not '%s'.", value);
 }
 
+/* Numbers that are refused here, before a model is opened. */
+static const struct {
+    size_t offset;
+    unsigned least, most;
+} ranges[] = {{AT(image_tokens), 70, 1120},
+              {AT(video_tokens), 70, 1120},
+              {AT(video_frames), 1, BZ_VIDEO_MAX_FRAMES},
+              {AT(top), 1, 1000}};
+
+static bool is_cache_type(const char *name)
+{
+    return strcmp(name, "f16") == 0 || strcmp(name, "q8") == 0 || strcmp(name, "q4") == 0;
+}
+
 static int store(const cli_verb *verb, const option_row *r, cli_options *o, const char *value)
 {
     void *field = (char *)o + r->offset;
+    if (r->offset == AT(kv) && !is_cache_type(value)) {
+        return cli_usage_error(verb->name, "'--kv' is f16, q8 or q4, not '%s'.", value);
+    }
     switch (r->kind) {
     case FLAG: *(bool *)field = true; break;
     case TEXT: *(const char **)field = value; break;
@@ -234,8 +264,12 @@ static int store(const cli_verb *verb, const option_row *r, cli_options *o, cons
             return cli_usage_error(verb->name, "'%s' needs a whole number, not '%s'.", r->full,
                                    value);
         }
-        if (field == (void *)&o->image_tokens && (o->image_tokens < 70 || o->image_tokens > 1120)) {
-            return cli_usage_error(verb->name, "'%s' must be from 70 to 1120.", r->full);
+        for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+            const unsigned v = *(unsigned *)field;
+            if (r->offset == ranges[i].offset && (v < ranges[i].least || v > ranges[i].most)) {
+                return cli_usage_error(verb->name, "'%s' must be from %u to %u.", r->full,
+                                       ranges[i].least, ranges[i].most);
+            }
         }
         break;
     }
@@ -379,7 +413,7 @@ int32_t *cli_token_list(const char *verb, const char *text, size_t *n)
 {
     char *file = NULL;
     if (text[0] == '@') {
-        FILE *f = fopen(text + 1, "rb");
+        FILE *f = bz_os_stream(text + 1, "rb");
         size_t len;
         if (!f) {
             cli_usage_error(verb, "cannot read '%s': %s.", text + 1, strerror(errno));
@@ -417,9 +451,7 @@ int32_t *cli_token_list(const char *verb, const char *text, size_t *n)
 
 double cli_seconds(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)bz_os_now();
 }
 
 static int by_value(const void *a, const void *b)

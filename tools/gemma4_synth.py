@@ -3,7 +3,7 @@
 
   gemma4_synth.py PRESET OUT.gguf [--type T] [--seed N] [--vocab N] [--layers N] [--ctx N]
                   [--chat-template FILE] [--full-tensors] [--loose-mins] [--layout ollama] [--early]
-                  [--holes]
+                  [--outliers] [--holes]
 
 PRESET is one of the names in PRESETS below. T is f32, f16, bf16, a single block type (q8_0
 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4: every matrix in it, with the
@@ -93,9 +93,9 @@ def mixed_type(mix, kind, v, n_v, layer, n_layer):
 
 
 class Model:
-    def __init__(self, cfg, typ, seed, ollama=False, full_tensors=False, loose=False, sharp=False):
+    def __init__(self, cfg, typ, seed, ollama=False, full_tensors=False, loose=False, sharp=False, outliers=False):
         self.c, self.typ, self.seed, self.sharp = cfg, typ, seed, sharp
-        self.ollama, self.full_tensors, self.loose = ollama, full_tensors, loose
+        self.ollama, self.full_tensors, self.loose, self.outliers = ollama, full_tensors, loose, outliers
         self.w = g.Writer()
         self.n_layer = len(cfg["pat"])
 
@@ -120,10 +120,19 @@ class Model:
         return t
 
     # -- tensors
-    def vector(self, name, n, mean=1.0, dev=0.1):
+    def vector(self, name, n, mean=1.0, dev=0.1, factor=1.0):
         s = g.seed_of(self.seed, name)
-        v = np.float32(mean) * (np.float32(1) + np.float32(dev) * g.random_normal(s, 0, n))
+        v = np.float32(mean) * (np.float32(1) + np.float32(dev) * g.random_normal(s, 0, n)) * np.float32(factor)
         self.w.tensor(name, "f32", [n], lambda v=v: [v.astype(np.float32).tobytes()])
+
+    def outlier_channels(self, layer, d):
+        """Factors of the keys' norm, of which one in 32 is 8: as in trained models, a few channels of the keys are much
+        larger than the others. The queries are divided by them, and rope rotates channels of the same factor."""
+        large = np.ones(d // 2)
+        if self.outliers:
+            s = g.seed_of(self.seed, layer + "outliers")
+            large[np.argsort(g.random_unit(s, 0, d // 2))[:max(1, d // 64)]] = 8
+        return np.concatenate((large, large))
 
     def matrix(self, name, ne, std=None, layer=0):
         typ = self.matrix_type(name, ne, layer)
@@ -242,10 +251,11 @@ class Model:
             kv = c["kv"][0 if sliding else 1]
             self.vector(b + "attn_norm.weight", n)
             self.matrix(b + "attn_q.weight", [n, d * c["heads"]], layer=i)
-            self.vector(b + "attn_q_norm.weight", d)
+            large = self.outlier_channels(b, d)
+            self.vector(b + "attn_q_norm.weight", d, factor=1 / large)
             if has_k[i]:
                 self.matrix(b + "attn_k.weight", [n, d * kv], layer=i)
-                self.vector(b + "attn_k_norm.weight", d, 2 / math.sqrt(d))   # attention scale is 1.0: scores of deviation ~2
+                self.vector(b + "attn_k_norm.weight", d, 2 / math.sqrt(d), factor=large)   # attention scale is 1.0: scores of deviation ~2
                 if has_v[i]:
                     self.matrix(b + "attn_v.weight", [n, d * kv], layer=i)
             self.matrix(b + "attn_output.weight", [d * c["heads"], n], layer=i)
@@ -296,6 +306,7 @@ def main(argv=None):
                     help="K and V tensors on the shared-KV layers too, as published E2B and E4B files have them")
     ap.add_argument("--loose-mins", action="store_true", help="q4_k, q5_k: minima that differ from the scales")
     ap.add_argument("--sharp", action="store_true", help="one token in 1024 has a large logit, so that distributions are sharp")
+    ap.add_argument("--outliers", action="store_true", help="a few channels of the keys are much larger than the others")
     ap.add_argument("--layout", default="llama.cpp", choices=["llama.cpp", "ollama"])
     ap.add_argument("--early", action="store_true", help="experts as in Ollama's first files: separate gate and up, old scale name")
     ap.add_argument("--holes", action="store_true", help="no weights: a file of the same size that takes little space")
@@ -308,7 +319,7 @@ def main(argv=None):
         cfg["ctx"] = a.ctx
     if a.layers:
         cfg.update(pat=cfg["pat"][:a.layers], ff=cfg["ff"][:a.layers], shared=0)
-    m = Model(cfg, a.type, a.seed, a.layout == "ollama", a.full_tensors, a.loose_mins, a.sharp)
+    m = Model(cfg, a.type, a.seed, a.layout == "ollama", a.full_tensors, a.loose_mins, a.sharp, a.outliers)
     m.metadata(a.preset, open(a.chat_template, encoding="utf-8").read() if a.chat_template else None)
     m.build()
     if a.early:

@@ -1,16 +1,14 @@
 #include "cli/batch/journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "base/json_read.h"
-#include "base/os.h"
+#include "base/os_program.h"
 #include "cli/batch/lines.h"
+#include "cli/os.h"
 
 static const char BEGINNING[] = "{\"line\":";
 enum { BEGINNING_LEN = sizeof BEGINNING - 1 };
@@ -42,17 +40,17 @@ bz_status journal_open(journal **out, const char *path, bz_error *err)
         free(j);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the results.");
     }
-    j->fd = STDOUT_FILENO;
+    j->fd = CLI_STDOUT;
     bz_status status = BZ_OK;
     if (path) {
-        j->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        j->fd = bz_os_open(path, BZ_OS_READ | BZ_OS_WRITE | BZ_OS_CREATE);
         if (j->fd < 0) {
             status = fail_path(j, "opened", err);
-        } else if (flock(j->fd, LOCK_EX | LOCK_NB) != 0) {
+        } else if (bz_os_lock(j->fd) != BZ_OS_LOCKED) {
             status =
                 bz_fail(err, BZ_BAD_REQUEST,
                         "Another run is writing %s; wait for it or choose another '--out'.", path);
-        } else if (!(j->old = fopen(path, "rbe"))) {
+        } else if (!(j->old = bz_os_stream(path, "rb"))) {
             status = fail_path(j, "read", err);
         }
     }
@@ -66,7 +64,7 @@ bz_status journal_open(journal **out, const char *path, bz_error *err)
 
 static bz_status sync_now(journal *j, bz_error *err)
 {
-    if (j->path && j->dirty && fdatasync(j->fd) != 0) {
+    if (j->path && j->dirty && !bz_os_sync(j->fd)) {
         return fail_path(j, "written", err);
     }
     j->dirty = false;
@@ -83,7 +81,7 @@ bz_status journal_close(journal *j, bz_error *err)
     if (j->old) {
         fclose(j->old);
     }
-    if (j->path && j->fd >= 0 && close(j->fd) != 0 && status == BZ_OK) {
+    if (j->path && j->fd >= 0 && !bz_os_close(j->fd) && status == BZ_OK) {
         status = fail_path(j, "written", err);
     }
     line_free(&j->line);
@@ -121,10 +119,7 @@ static bz_status begin_appending(journal *j, bz_error *err)
 {
     fclose(j->old);
     j->old = NULL;
-    if (ftruncate(j->fd, (off_t)j->good) != 0 || lseek(j->fd, (off_t)j->good, SEEK_SET) < 0) {
-        return fail_path(j, "written", err);
-    }
-    return BZ_OK;
+    return bz_os_cut(j->fd, j->good) ? BZ_OK : fail_path(j, "written", err);
 }
 
 bz_status journal_has(journal *j, uint64_t line, const char *key, bool *has, bz_error *err)
@@ -197,14 +192,8 @@ bool journal_was_cut(const journal *j)
 bz_status journal_append(journal *j, const char *text, size_t len, bz_error *err)
 {
     bz_status status = j->old ? begin_appending(j, err) : BZ_OK;
-    while (len && status == BZ_OK) {
-        const ssize_t n = write(j->fd, text, len);
-        if (n > 0) {
-            text += n;
-            len -= (size_t)n;
-        } else if (errno != EINTR) {
-            status = fail_path(j, "written", err);
-        }
+    if (status == BZ_OK && !bz_os_write_all(j->fd, text, len)) {
+        status = fail_path(j, "written", err);
     }
     j->dirty = true;
     if (status == BZ_OK && bz_os_now() - j->synced >= SYNC_NS) {

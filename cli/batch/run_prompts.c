@@ -6,6 +6,7 @@
 #include "bezel_batch.h"
 #include "bezel_diffusion.h"
 #include "cli/interrupt.h"
+#include "cli/adapters.h"
 #include "cli/batch/prompts.h"
 #include "cli/batch/prompts_input.h"
 #include "cli/batch/prompts_task.h"
@@ -52,6 +53,13 @@ static uint64_t hash_of_settings(const run_state *r, const settings *s)
     hash = s->set[SET_SEED] ? prompts_hash(hash, &s->seed, sizeof s->seed) : hash;
     for (size_t i = 0; i < s->n_stop; i++) {
         hash = prompts_hash(hash, s->stop[i], strlen(s->stop[i]) + 1);
+    }
+    if (r->o->image_tokens || r->o->video_tokens || r->o->video_frames) {
+        const unsigned media[] = {r->o->image_tokens, r->o->video_tokens, r->o->video_frames};
+        hash = prompts_hash(hash, media, sizeof media);
+    }
+    if (r->o->kv && strcmp(r->o->kv, "f16") != 0) {
+        hash = prompts_hash(hash, r->o->kv, strlen(r->o->kv));
     }
     hash = s->form ? prompts_hash(hash, s->form, strlen(s->form) + 1) : hash;
     const char *system = r->conversation.system ? r->conversation.system : "";
@@ -151,11 +159,13 @@ static bz_status answer_media_line(prompts_run *p, task *t, const bz_json_buffer
     bz_status status = run_encoder(r, err);
     if (status == BZ_OK && !p->media_session) {
         status = bz_session_new(&p->media_session, r->m.model, &p->session_options, err);
+        status = status == BZ_OK ? adapters_use(&r->m, p->media_session, err) : status;
     }
     if (status != BZ_OK) {
         return status;
     }
-    const ask_options o = {.generate = *go, .encoder = r->encoder};
+    const ask_options o = {
+        .generate = *go, .encoder = r->encoder, .video_frames = r->o->video_frames};
     status = ask(p->media_session, r->m.model, request->text, request->n, &o, &t->answer, err);
     t->prompt_tokens = t->answer.prompt_tokens;
     t->done = status == BZ_OK && t->answer.finish != BZ_FINISH_NONE;
@@ -335,14 +345,17 @@ static bz_status open_all(prompts_run *p, bz_error *err)
                                               .context = context,
                                               .threads = o->threads,
                                               .chunk = o->chunk,
-                                              .kernels = o->kernels};
+                                              .kernels = o->kernels,
+                                              .kv = o->kv};
     const bz_batch_options bo = {.size = sizeof bo,
                                  .slots = p->parallel,
                                  .context = context,
                                  .chunk = o->chunk,
                                  .threads = o->threads,
-                                 .kernels = o->kernels};
+                                 .kernels = o->kernels,
+                                 .kv = o->kv};
     status = bz_batch_new(&p->batch, r->m.model, &bo, err);
+    status = status == BZ_OK ? adapters_use_batch(&r->m, p->batch, err) : status;
     settings_free(&s);
     return status;
 }
@@ -385,7 +398,7 @@ int run_prompts(run_state *r)
     if (p->parallel > BZ_BATCH_MAX_SLOTS) {
         code = cli_usage_error("run", "'--parallel' must be from 1 to %d.", BZ_BATCH_MAX_SLOTS);
     } else if (!prompts_input_shard(&p->in, r->o->shard)) {
-        code = cli_usage_error("run", "'--shard' must be I/N with I from 1 to N, not '%s'.",
+        code = cli_usage_error("run", "'--shard' must be I/N with I from 0 to N, not '%s'.",
                                r->o->shard);
     } else {
         const double start = cli_seconds();

@@ -44,7 +44,7 @@ double bandwidth_measure(unsigned threads)
     while (pieces > 16 && available && (uint64_t)pieces * PIECE > available / 4) {
         pieces /= 2;
     }
-    uint64_t *buffer = aligned_alloc(4096, (size_t)pieces * PIECE);
+    uint64_t *buffer = bz_os_aligned_alloc(4096, (size_t)pieces * PIECE);
     uint64_t *sums = calloc(pieces, sizeof *sums);
     bz_pool *pool = bz_pool_new(threads);
     double best = 0;
@@ -55,7 +55,7 @@ double bandwidth_measure(unsigned threads)
             const uint64_t start = bz_os_now();
             bz_pool_run(pool, read_piece, &r, 0, pieces, 0);
             const double rate =
-                (double)pieces * PIECE / ((double)(bz_os_now() - start) / 1e9 + 1e-9);
+                (double)pieces * (double)PIECE / ((double)(bz_os_now() - start) / 1e9 + 1e-9);
             best = rate > best ? rate : best;
         }
     }
@@ -63,6 +63,6 @@ double bandwidth_measure(unsigned threads)
         bz_pool_free(pool);
     }
     free(sums);
-    free(buffer);
+    bz_os_aligned_free(buffer);
     return best;
 }

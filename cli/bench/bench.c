@@ -2,17 +2,19 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/os.h"
 #include "base/units.h"
 #include "bezel_debug.h"
 #include "bezel_diffusion.h"
 #include "bezel_batch.h"
+#include "cli/adapters.h"
 #include "cli/bench/bandwidth.h"
 #include "cli/bench/bench_batch.h"
 #include "cli/bench/bench_canvas.h"
 #include "cli/bench/bench_media.h"
+#include "cli/device.h"
+#include "cli/os.h"
 #include "cli/output.h"
 
 enum {
@@ -28,7 +30,8 @@ typedef struct speeds {
 
 typedef struct bench {
     const cli_options *o;
-    bz_model *model;
+    const cli_model *m;
+    bz_model *model; /* of m */
     bz_session *session;
     bz_debug_gpu *gpu; /* NULL on the CPU */
     int32_t *ids;
@@ -113,7 +116,7 @@ static bool summarise(speeds *s, size_t n)
 static bz_status measure_all(bench *b, bz_error *err)
 {
     const cli_options *o = b->o;
-    const bool watched = isatty(STDERR_FILENO);
+    const bool watched = cli_os_is_terminal(CLI_STDERR);
     double p, d;
     /* Starts threads and loads the file's pages before measuring. */
     size_t warm_up = o->prompt_tokens < WARM_UP_TOKENS ? o->prompt_tokens : WARM_UP_TOKENS;
@@ -333,7 +336,8 @@ static int bench_model(bench *b)
                                    .threads = o->threads,
                                    .kernels = o->kernels,
                                    .no_fuse = o->no_fuse,
-                                   .exact = o->exact};
+                                   .exact = o->exact,
+                                   .kv = o->kv};
     if (so.context > bz_model_context(b->model)) {
         return cli_usage_error(
             "bench", "%u tokens exceed this model's context of %u; give smaller '-p' and '-n'.",
@@ -347,7 +351,8 @@ static int bench_model(bench *b)
         return cli_error(&err);
     }
     if (bz_session_new(&b->session, b->model, &so, &err) != BZ_OK ||
-        bz_debug_model_memory(b->model, 1, &b->memory, &err) != BZ_OK) {
+        adapters_use(b->m, b->session, &err) != BZ_OK ||
+        bz_debug_model_memory(b->model, o->kv, 1, &b->memory, &err) != BZ_OK) {
         return cli_error(&err);
     }
     b->kernels = bz_debug_kernels(o->kernels);
@@ -371,10 +376,11 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZQ", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZQl3", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
+    o.device = device_default(&o);
     const bool length_given = o.prompt_tokens != UINT_MAX;
     o.prompt_tokens = length_given ? o.prompt_tokens : 512;
     if (!o.prompt_tokens || !o.repeat || o.repeat > MAX_RUNS) {
@@ -388,18 +394,25 @@ static int run(int argc, char **argv)
                                BZ_BATCH_MAX_SLOTS);
     }
     bench b = {.o = &o};
+    cli_model m;
     double t0 = cli_seconds();
-    if (!cli_open(&o, &b.model, &code)) {
+    if (o.media && o.lora[0]) {
+        return cli_usage_error("bench", "'--lora' does not work with '--media': adapters change "
+                                        "the text model only.");
+    }
+    if (!cli_open_model(&o, &m, &code)) {
         return code;
     }
+    b.m = &m;
+    b.model = m.model;
     b.gpu = bz_debug_model_gpu(b.model);
     b.load_s = cli_seconds() - t0;
     code = o.media                    ? bench_media(&o, b.model, b.load_s)
-           : o.sequences              ? bench_batch(&o, b.model, b.load_s)
-           : bz_model_canvas(b.model) ? bench_canvas(&o, length_given, b.model, b.load_s)
+           : o.sequences              ? bench_batch(&o, &m, b.load_s)
+           : bz_model_canvas(b.model) ? bench_canvas(&o, length_given, &m, b.load_s)
                                       : bench_model(&b);
     bz_session_free(b.session);
-    bz_model_free(b.model);
+    cli_close_model(&m);
     free(b.ids);
     free(b.prefill.runs);
     free(b.decode.runs);
@@ -419,12 +432,14 @@ const cli_verb cli_bench_verb = {
     "      --sequences N       measure N sequences that decode together, 1 to 64\n"
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
-    "      --kernels NAME      avx512, avx2, neon or plain\n"
-    "      --device NAME       cpu or gpu\n"
+    "      --kernels NAME      avx512, avx2, dotprod, neon or plain\n"
+    "      --device NAME       auto (default: the GPU, where there is one), cpu or gpu\n"
     "      --ple PLACE         gpu: where per-layer embeddings are kept: resident, file or auto\n"
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
     "      --no-fuse           gpu: one kernel per step\n"
+    "      --lora FILE[:SCALE]   apply a LoRA adapter; may be repeated\n"
+    "      --kv f16|q8|q4      KV cache in 16, 8 or 4 bits\n"
     "      --exact             float32 activations instead of int8\n"
     "      --media             measure an image of 960 x 672 pixels and 30 seconds of audio "
     "instead\n"

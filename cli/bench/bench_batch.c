@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "bezel_batch.h"
 #include "bezel_debug.h"
+#include "cli/adapters.h"
 #include "cli/output.h"
 
 /* Tokens that a sequence may generate while the prompts of others are read: two per chunk. */
@@ -14,7 +15,8 @@ enum { SMALLEST_CHUNK = 64, MARGIN = 16 };
 
 typedef struct batch_bench {
     const cli_options *o;
-    bz_model *model;
+    const cli_model *m;
+    bz_model *model; /* of m */
     bz_batch *batch;
     int32_t *ids;                    /* [prompt_tokens] */
     double last[BZ_BATCH_MAX_SLOTS]; /* time of the slot's last token, 0: none yet */
@@ -177,7 +179,8 @@ static int run_all(batch_bench *b, double load_s)
                                  .threads = o->threads,
                                  .kernels = o->kernels,
                                  .exact = o->exact,
-                                 .no_fuse = o->no_fuse};
+                                 .no_fuse = o->no_fuse,
+                                 .kv = o->kv};
     if (bo.context > bz_model_context(b->model)) {
         return cli_usage_error(
             "bench", "%u tokens exceed this model's context of %u; give smaller '-p' and '-n'.",
@@ -192,6 +195,7 @@ static int run_all(batch_bench *b, double load_s)
     b->decode = b->prefill + o->repeat;
     b->wait = b->decode + o->repeat;
     bz_status status = bz_batch_new(&b->batch, b->model, &bo, &err);
+    status = status == BZ_OK ? adapters_use_batch(b->m, b->batch, &err) : status;
     for (unsigned run = 0; run <= o->repeat && status == BZ_OK; run++) { /* run 0: warm-up */
         status = measure(b, run, run ? o->max_tokens : 1, &err);
     }
@@ -201,9 +205,9 @@ static int run_all(batch_bench *b, double load_s)
     return o->json ? print_json(b, load_s) : print_text(b, load_s);
 }
 
-int bench_batch(const cli_options *o, bz_model *model, double load_s)
+int bench_batch(const cli_options *o, const cli_model *m, double load_s)
 {
-    batch_bench b = {.o = o, .model = model};
+    batch_bench b = {.o = o, .m = m, .model = m->model};
     const int code = run_all(&b, load_s);
     bz_batch_free(b.batch);
     free(b.ids);

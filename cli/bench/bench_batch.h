@@ -5,6 +5,6 @@
 #include "cli/cli.h"
 
 /* Returns an exit code. */
-int bench_batch(const cli_options *o, bz_model *model, double load_s);
+int bench_batch(const cli_options *o, const cli_model *m, double load_s);
 
 #endif

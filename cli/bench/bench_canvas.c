@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "bezel_debug.h"
 #include "bezel_diffusion.h"
+#include "cli/adapters.h"
 #include "cli/output.h"
 
 enum { MAX_PROMPTS = 2, MAX_STEPS = 1000, STEPS_PER_RUN = 4, MAX_KERNELS = 48 };
@@ -24,7 +25,8 @@ typedef struct canvas_speed {
 
 typedef struct canvas_bench {
     const cli_options *o;
-    bz_model *model;
+    const cli_model *m;
+    bz_model *model;   /* of m */
     bz_debug_gpu *gpu; /* NULL on the CPU */
     bz_session *session;
     double load_s, warm_up_s;
@@ -242,15 +244,17 @@ static int run_bench(canvas_bench *b, uint32_t longest)
                                    .threads = o->threads,
                                    .kernels = o->kernels,
                                    .no_fuse = o->no_fuse,
-                                   .exact = o->exact};
+                                   .exact = o->exact,
+                                   .kv = o->kv};
     if (so.context > bz_model_context(b->model)) {
         return cli_usage_error("bench",
                                "%u tokens exceed this model's context of %u; give a smaller '-p'.",
                                so.context, bz_model_context(b->model));
     }
     bz_status status = bz_session_new(&b->session, b->model, &so, &err);
+    status = status == BZ_OK ? adapters_use(b->m, b->session, &err) : status;
     if (status == BZ_OK) {
-        status = bz_debug_model_memory(b->model, 0, &b->memory, &err);
+        status = bz_debug_model_memory(b->model, o->kv, 0, &b->memory, &err);
     }
     for (uint32_t i = 0; i < b->n && status == BZ_OK; i++) {
         status = measure(b, &b->at[i], &err);
@@ -266,7 +270,7 @@ static int run_bench(canvas_bench *b, uint32_t longest)
     return cli_flush();
 }
 
-int bench_canvas(const cli_options *o, bool length_given, bz_model *model, double load_s)
+int bench_canvas(const cli_options *o, bool length_given, const cli_model *m, double load_s)
 {
     canvas_bench *b = calloc(1, sizeof *b);
     bz_error err = {0};
@@ -275,6 +279,8 @@ int bench_canvas(const cli_options *o, bool length_given, bz_model *model, doubl
         return cli_error(&err);
     }
     b->o = o;
+    bz_model *model = m->model;
+    b->m = m;
     b->model = model;
     b->gpu = bz_debug_model_gpu(model);
     b->load_s = load_s;

@@ -5,6 +5,6 @@
 #include "cli/cli.h"
 
 /* `length_given`: the prompt's length was given. Returns an exit code. */
-int bench_canvas(const cli_options *o, bool length_given, bz_model *model, double load_s);
+int bench_canvas(const cli_options *o, bool length_given, const cli_model *m, double load_s);
 
 #endif

@@ -3,11 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/utf8.h"
 #include "cli/chat/width.h"
+#include "cli/os.h"
 #include "cli/term.h"
 
 enum { MIN_ROWS = 4 }; /* the last line of the answer, the canvas, the step counter */
@@ -23,15 +22,13 @@ static int width_of(uint32_t cp)
 
 static int screen_rows(void)
 {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+    int columns, rows;
+    return cli_os_window(CLI_STDERR, &columns, &rows) && rows > 0 ? rows : 24;
 }
 
 bool animate_can(void)
 {
-    const char *kind = getenv("TERM");
-    return term_interactive() && kind && kind[0] && strcmp(kind, "dumb") != 0 &&
-           screen_rows() >= MIN_ROWS;
+    return term_interactive() && cli_os_draws() && screen_rows() >= MIN_ROWS;
 }
 
 void animate_text(animation *a, const char *text, size_t len)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/chat/media_file.h"
@@ -203,10 +204,11 @@ static bz_status attach_one(asking *k, size_t i, bz_error *err)
     if (known) {
         return bz_turn_attach(k->turn, i, known, err);
     }
-    char *path = strndup(source, len);
+    const media_file_options fo = {.progress = k->o->show_progress,
+                                   .video_frames = k->o->video_frames};
+    char *path = bz_text_copy(source, len);
     bz_media *media = NULL;
-    bz_status status = path ? media_file_encode(k->o->encoder, kind, path, k->o->show_progress,
-                                                NULL, NULL, NULL, &media, err)
+    bz_status status = path ? media_file_encode(k->o->encoder, kind, path, &fo, &media, err)
                             : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     if (status == BZ_OK) {
         status = bz_turn_attach(k->turn, i, media, err);
@@ -257,6 +259,7 @@ static bz_status generate(asking *k, bz_session *session, bz_error *err)
 {
     const double start = cli_seconds();
     const uint64_t generated = bz_session_get_stats(session).generated;
+    const bz_draft_stats before = bz_session_get_draft_stats(session);
     bz_job *job = NULL;
     bool has_seed;
     bz_generate_options go = k->o->generate;
@@ -270,19 +273,23 @@ static bz_status generate(asking *k, bz_session *session, bz_error *err)
     bz_job_free(job);
     k->a->generate_s = cli_seconds() - start;
     k->a->generated = bz_session_get_stats(session).generated - generated;
+    const bz_draft_stats after = bz_session_get_draft_stats(session);
+    k->a->drafted = after.drafted - before.drafted;
+    k->a->accepted = after.accepted - before.accepted;
     return status;
 }
 
-static bz_status check_length(asking *k, bz_error *err)
+static bz_status fit(asking *k, bz_error *err)
 {
+    const bz_status status = k->o->fit ? bz_turn_fit(k->turn, k->o->fit, true, err) : BZ_OK;
     uint32_t snapshot_at;
     size_t n;
     bz_turn_prompt(k->turn, &n, &snapshot_at);
-    k->a->prompt_tokens = n;
-    return k->o->max_prompt == 0 || n <= k->o->max_prompt
-               ? BZ_OK
-               : bz_fail(err, BZ_CONTEXT_FULL, "The prompt has %zu tokens; the limit is %u.", n,
-                         k->o->max_prompt);
+    k->a->left_out = bz_turn_left_out(k->turn);
+    if (k->a->left_out && k->o->on_shift && n < k->o->fit) { /* else it is not asked */
+        k->o->on_shift(k->o->shift_user, k->turn);
+    }
+    return status;
 }
 
 bz_status ask(bz_session *session, const bz_model *model, const char *request, size_t len,
@@ -297,7 +304,7 @@ bz_status ask(bz_session *session, const bz_model *model, const char *request, s
     }
     status = attach(&k, err);
     if (status == BZ_OK) {
-        status = check_length(&k, err);
+        status = fit(&k, err);
     }
     if (status == BZ_OK) {
         status = prefill(&k, session, err);

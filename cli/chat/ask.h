@@ -12,8 +12,10 @@ const char *ask_finish_name(bz_finish finish); /* "end", ... as in JSON output *
 typedef struct ask_answer {
     bz_finish finish;       /* NONE: interrupted */
     uint64_t prompt_tokens; /* of the whole prompt */
+    uint64_t left_out;      /* messages, as the conversation was too long */
     uint64_t reused;        /* of them, tokens that needed no computing */
     uint64_t generated;
+    uint64_t drafted, accepted; /* guesses that passes verified, and those that were right */
     double prompt_s, generate_s;
     uint64_t seed;
     bz_json_buffer text, thinking; /* all of it */
@@ -29,12 +31,15 @@ bz_str ask_answer_calls(ask_answer *a);
 
 typedef struct ask_options {
     bz_generate_options generate;
-    uint32_t max_prompt;   /* a longer prompt is context_full, before anything is computed, with
-                              prompt_tokens in the answer; 0: no limit */
+    uint32_t fit; /* the conversation is shortened to leave room for an answer in a context of so
+                     many positions (bz_turn_fit); 0: it is not */
     bool show_progress;    /* a progress line until the first part */
     bool reports_thinking; /* thinking counts as a part: it removes the progress line */
-    bz_encoder *encoder;   /* for images and audio; NULL: they are refused */
+    bz_encoder *encoder;   /* for media; NULL: they are refused */
+    uint32_t video_frames; /* at most so many of a video; 0: the default */
     media_cache *cache; /* encoded media to reuse; new ones are added. NULL: all files are read */
+    void (*on_shift)(void *user, const bz_turn *turn); /* it was shortened; may be NULL */
+    void *shift_user;
     void (*on_part)(void *user, bz_turn_part part, const char *text, size_t len); /* may be NULL */
     void (*canvas)(void *user, const bz_job *job,
                    const bz_event *e); /* a diffusion model's step; NULL: progress line only */

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/chat/history.h"
 #include "cli/interrupt.h"
+#include "cli/os.h"
 #include "cli/term.h"
 
 /* Notes on how the answer ended. */
@@ -53,7 +53,7 @@ static void answer(chat *c, const char *text)
     ask_answer a = {0};
     bz_error err = {0};
     const size_t before = r->conversation.n;
-    run_hint_files(r, text, strlen(text), (const char *[2]){"/image", "/audio"});
+    run_hint_files(r, text, strlen(text), (const char *[3]){"/image", "/audio", "/video"});
     bz_status status = run_add_user(r, text, strlen(text))
                            ? BZ_OK
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the message.");
@@ -104,7 +104,7 @@ static void print_pinned(const conversation *t, size_t i)
     if (conversation_message(t, i, &arena, &role, &text)) {
         const bool user = bz_str_is(role, "user");
         fprintf(stderr, "%s%s", term_dim(), user ? ">>> " : bz_str_is(role, "system") ? "(" : "");
-        term_write_model_text(STDERR_FILENO, text.data, text.len);
+        term_write_model_text(CLI_STDERR, text.data, text.len);
         fprintf(stderr, "%s%s\n%s", bz_str_is(role, "system") ? ")" : "", term_plain(),
                 user ? "" : "\n");
     }

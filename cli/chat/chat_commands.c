@@ -29,6 +29,7 @@ static void help(chat *c, const char *rest)
           "  /set history, nohistory, wordwrap, nowordwrap\n"
           "  /image FILE          attach an image to the next message\n"
           "  /audio FILE          attach an audio file\n"
+          "  /video FILE          attach a video, without its sound\n"
           "  /show                the model, the conversation, the settings\n"
           "  /show messages, system, parameters, modelfile, template, license\n"
           "  /clear               start a new conversation\n"
@@ -101,8 +102,9 @@ static void show(chat *c, const char *rest)
         fprintf(stderr, "  %-18s %u of %u tokens\n", "context",
                 r->conversation.n ? stats.position : 0, r->context);
         fprintf(stderr, "  %-18s %zu", "messages", r->conversation.n);
-        if (r->conversation.n_left_out) {
-            fprintf(stderr, ", of which the model no longer sees %zu", r->conversation.n_left_out);
+        const size_t left_out = conversation_left_out(&r->conversation);
+        if (left_out) {
+            fprintf(stderr, ", of which the model no longer sees %zu", left_out);
         }
         fputc('\n', stderr);
         for (size_t i = 0; i < r->n_files; i++) {
@@ -129,8 +131,7 @@ static void clear(chat *c, const char *rest)
     conversation_truncate(&c->r->conversation, c->r->conversation.n_pinned);
     run_detach(c->r);
     media_cache_clear(&c->r->cache);
-    chat_say(waiting ? "A new conversation; attached images and audio are dropped."
-                     : "A new conversation.");
+    chat_say(waiting ? "A new conversation; attached files are dropped." : "A new conversation.");
 }
 
 static void save(chat *c, const char *rest)
@@ -167,8 +168,9 @@ static void attach(chat *c, bz_media_kind kind, const char *rest)
     bz_error err = {0};
     uint32_t tokens;
     if (!path || !path[0]) {
-        chat_say(kind == BZ_MEDIA_IMAGE ? "Give a file, for example /image cat.jpg"
-                                        : "Give a file, for example /audio voice.wav");
+        static const char *const examples[] = {"/image cat.jpg", "/audio voice.wav",
+                                               "/video clip.mp4"};
+        fprintf(stderr, "Give a file, for example %s\n", examples[kind]);
     } else if (run_attach(c->r, kind, path, &tokens, &err) != BZ_OK) {
         chat_complain(&err);
     } else {
@@ -188,6 +190,11 @@ static void audio(chat *c, const char *rest)
     attach(c, BZ_MEDIA_AUDIO, rest);
 }
 
+static void video(chat *c, const char *rest)
+{
+    attach(c, BZ_MEDIA_VIDEO, rest);
+}
+
 static void bye(chat *c, const char *rest)
 {
     (void)rest;
@@ -203,6 +210,7 @@ bool chat_command(chat *c, const char *line)
         {"/help", help},   {"/?", help},    {"/set", chat_set}, {"/show", show},
         {"/clear", clear}, {"/save", save}, {"/load", load},    {"/bye", bye},
         {"/exit", bye},    {"/quit", bye},  {"/image", image},  {"/audio", audio},
+        {"/video", video},
     };
     const char *rest = line;
     const bz_str word = chat_next_word(&rest);

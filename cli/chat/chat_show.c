@@ -1,17 +1,17 @@
 /* What /show prints of a model, as in Ollama: its Modelfile, template and license. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "bezel_debug.h"
 #include "cli/chat/chat.h"
 #include "cli/chat/chat_words.h"
+#include "cli/os.h"
 #include "cli/term.h"
 
 static void put_text(const char *before, const char *text, const char *after)
 {
     fputs(before, stderr);
-    term_write_model_text(STDERR_FILENO, text, strlen(text));
+    term_write_model_text(CLI_STDERR, text, strlen(text));
     fputs(after, stderr);
 }
 
@@ -36,7 +36,7 @@ static void put_messages(const conversation *t)
         bz_str role, text;
         if (conversation_message(t, i, &arena, &role, &text)) {
             fprintf(stderr, "MESSAGE %.*s \"\"\"", (int)role.len, role.data);
-            term_write_model_text(STDERR_FILENO, text.data, text.len);
+            term_write_model_text(CLI_STDERR, text.data, text.len);
             fputs("\"\"\"\n", stderr);
         }
         bz_arena_free(&arena);
@@ -76,7 +76,7 @@ static bool put_key(const chat *c, const char *name)
         const bz_debug_value v = bz_debug_files_value(files, main, key, 0);
         there = v.kind == BZ_DEBUG_TEXT && v.text.len;
         if (there) {
-            term_write_model_text(STDERR_FILENO, v.text.data, v.text.len);
+            term_write_model_text(CLI_STDERR, v.text.data, v.text.len);
             fputc('\n', stderr);
         }
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/chat/typed_path.h"
 
 /* Removes the next word from *rest; len 0: there is none. */
@@ -39,7 +40,7 @@ char *chat_rest(const char *rest)
         rest++;
         n -= 2;
     }
-    return strndup(rest, n);
+    return bz_text_copy(rest, n);
 }
 
 /* The rest as a path; the caller frees it. */

@@ -1,13 +1,11 @@
 #include "cli/chat/conversation.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/os.h"
+#include "base/text.h"
 
 enum { MAX_SAVED_BYTES = 256 << 20 }; /* of a file to load */
 
@@ -15,6 +13,7 @@ void conversation_free(conversation *t)
 {
     conversation_truncate(t, 0);
     free(t->messages);
+    free(t->left_out);
     free(t->system);
     *t = (conversation){0};
 }
@@ -25,7 +24,6 @@ void conversation_truncate(conversation *t, size_t n)
         free(t->messages[--t->n]);
     }
     t->n_pinned = t->n_pinned < t->n ? t->n_pinned : t->n;
-    t->n_left_out = t->n_left_out < t->n - t->n_pinned ? t->n_left_out : t->n - t->n_pinned;
 }
 
 bool conversation_set_system(conversation *t, const char *text)
@@ -58,11 +56,14 @@ static bool put_quoted(bz_json_buffer *b, bz_str text)
 static bool add(conversation *t, bz_json_buffer *b, bool ok)
 {
     char **more = ok ? realloc(t->messages, (t->n + 1) * sizeof *more) : NULL;
-    if (!more) {
+    t->messages = more ? more : t->messages;
+    bool *flags = more ? realloc(t->left_out, (t->n + 1) * sizeof *flags) : NULL;
+    if (!flags) {
         free(b->text);
         return false;
     }
-    t->messages = more;
+    t->left_out = flags;
+    t->left_out[t->n] = false;
     t->messages[t->n++] = b->text;
     return true;
 }
@@ -83,16 +84,32 @@ bool conversation_add_user(conversation *t, const char *text, size_t len)
     return add(t, &b, ok);
 }
 
+/* Types of the parts with files, by bz_media_kind. */
+static const char *const kind_names[] = {"image", "audio", "video"};
+
+/* The file of a part; false: it has none. */
+static bool part_file(const bz_json_node *part, bz_media_kind *kind, bz_str *path)
+{
+    for (size_t k = 0; k < sizeof kind_names / sizeof *kind_names; k++) {
+        *kind = (bz_media_kind)k;
+        *path = bz_json_string(bz_json_get(part, kind_names[k]));
+        if (path->len) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool conversation_add_user_files(conversation *t, const attached_file *files, size_t n,
                                  const char *text, size_t len)
 {
     bz_json_buffer b = {0};
     bool ok = put(&b, "{\"role\":\"user\",\"content\":[");
     for (size_t i = 0; i < n; i++) {
-        ok = ok &&
-             put(&b, files[i].sound ? "{\"type\":\"audio\",\"audio\":"
-                                    : "{\"type\":\"image\",\"image\":") &&
-             put_quoted(&b, (bz_str){files[i].path, strlen(files[i].path)}) && put(&b, "},");
+        const char *name = kind_names[files[i].kind];
+        ok = ok && put(&b, "{\"type\":\"") && put(&b, name) && put(&b, "\",\"") && put(&b, name) &&
+             put(&b, "\":") && put_quoted(&b, (bz_str){files[i].path, strlen(files[i].path)}) &&
+             put(&b, "},");
     }
     ok = ok && put(&b, "{\"type\":\"text\",\"text\":") && put_quoted(&b, (bz_str){text, len}) &&
          put(&b, "}]}");
@@ -112,8 +129,14 @@ bool conversation_add_answer(conversation *t, bz_str text, bz_str thinking, bz_s
     return add(t, &b, ok && put(&b, "}"));
 }
 
-/* all: also those that requests leave out */
-static bool put_messages(const conversation *t, bool all, bz_json_buffer *b)
+/* A message that stays when a request is shortened; every message has members already. */
+static bool put_pinned_message(bz_json_buffer *b, const char *json)
+{
+    return put(b, "{\"pinned\":true,") && put(b, strchr(json, '{') + 1);
+}
+
+/* For a request; else for a file: all of them. */
+static bool put_messages(const conversation *t, bool request, bz_json_buffer *b)
 {
     bool first = true;
     bool ok = put(b, "\"messages\":[");
@@ -123,15 +146,27 @@ static bool put_messages(const conversation *t, bool all, bz_json_buffer *b)
         first = false;
     }
     for (size_t i = 0; i < t->n; i++) {
-        if (all || i < t->n_pinned || i >= t->n_pinned + t->n_left_out) {
-            ok = ok && put(b, first ? "" : ",") && put(b, t->messages[i]);
+        if (!request || !t->left_out[i]) {
+            ok = ok && put(b, first ? "" : ",") &&
+                 (request && i < t->n_pinned ? put_pinned_message(b, t->messages[i])
+                                             : put(b, t->messages[i]));
             first = false;
         }
     }
     return ok && put(b, "]");
 }
 
-bool conversation_request(const conversation *t, bool think, const settings *s, bz_json_buffer *b)
+/* The longest answer, for which room is kept. */
+static bool put_longest(bz_json_buffer *b, const settings *s)
+{
+    char text[40];
+    const double n = s->set[SET_NUM_PREDICT] ? s->value[SET_NUM_PREDICT] : 0;
+    snprintf(text, sizeof text, "\"num_predict\":%.0f,", n);
+    return n <= 0 || put(b, text);
+}
+
+bool conversation_request(const conversation *t, bool think, bool shift, const settings *s,
+                          bz_json_buffer *b)
 {
     b->n = 0;
     bool ok = put(b, think ? "{\"think\":true,\"stop\":[" : "{\"think\":false,\"stop\":[");
@@ -142,7 +177,8 @@ bool conversation_request(const conversation *t, bool think, const settings *s, 
     if (s->form) {
         ok = ok && put(b, s->form) && put(b, ",");
     }
-    return ok && put_messages(t, false, b) && put(b, "}");
+    ok = ok && put(b, shift ? "" : "\"context_shift\":false,") && put_longest(b, s);
+    return ok && put_messages(t, true, b) && put(b, "}");
 }
 
 /* ---- files ------------------------------------------------------------------------ */
@@ -151,7 +187,7 @@ bool conversation_request(const conversation *t, bool think, const settings *s, 
 static bz_status check_target(const char *path, bz_error *err)
 {
     conversation old = {0};
-    if (access(path, F_OK) != 0) {
+    if (!bz_os_file_exists(path)) {
         return BZ_OK;
     }
     bz_status status = conversation_load(&old, path, NULL);
@@ -165,30 +201,12 @@ static bz_status check_target(const char *path, bz_error *err)
 /* Only the user can read the file: it is private text. */
 static bz_status write_whole(const char *path, const bz_json_buffer *b, bz_error *err)
 {
-    const size_t room = strlen(path) + 8;
-    char *beside = malloc(room);
-    if (!beside) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
+    bz_os_writer *w = NULL;
+    const bz_status status = bz_os_writer_open(&w, path, err);
+    if (status != BZ_OK) {
+        return status;
     }
-    snprintf(beside, room, "%s.new", path);
-    /* A file of a crashed save, or a link that another user put there, is not followed. */
-    unlink(beside);
-    const int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    bool ok = f && fwrite(b->text, 1, b->n, f) == b->n && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    if (f) {
-        ok = fclose(f) == 0 && ok;
-    }
-    ok = ok && rename(beside, path) == 0;
-    bz_status status = BZ_OK;
-    if (!ok) {
-        status = bz_fail(err, BZ_BAD_REQUEST, "Cannot write %s: %s.", path, strerror(errno));
-        if (f) {
-            unlink(beside);
-        }
-    }
-    free(beside);
-    return status;
+    return bz_os_writer_close(w, bz_os_writer_put(w, b->text, b->n), err);
 }
 
 /* How many of the saved messages stay when others are dropped, the system prompt included. */
@@ -206,7 +224,7 @@ bz_status conversation_save(const conversation *t, const char *path, const char 
     bz_status status = check_target(path, err);
     if (status == BZ_OK &&
         !(put(&b, "{\"model\":") && put_quoted(&b, (bz_str){model, strlen(model)}) &&
-          put_pinned(&b, t) && put(&b, ",\n ") && put_messages(t, true, &b) && put(&b, "}\n"))) {
+          put_pinned(&b, t) && put(&b, ",\n ") && put_messages(t, false, &b) && put(&b, "}\n"))) {
         status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to save the chat.");
     }
     if (status == BZ_OK) {
@@ -227,7 +245,7 @@ static bool take(conversation *t, const bz_json_node *message)
     const bz_json_node *content = bz_json_get(message, "content");
     if (t->n == 0 && !t->system && is_role(message, "system") &&
         bz_json_is(content, BZ_JSON_STRING)) {
-        t->system = strndup(content->of.text.data, content->of.text.len);
+        t->system = bz_text_copy(content->of.text.data, content->of.text.len);
         return t->system != NULL;
     }
     bz_json_buffer b = {0};
@@ -300,10 +318,9 @@ static bz_str parts_text(const bz_json_node *content, bz_arena *arena)
     bool ok = true;
     for (const bz_json_node *part = bz_json_first(content); part && ok; part = part->next) {
         bz_str text = bz_json_string(bz_json_get(part, "text"));
-        const bz_str image = bz_json_string(bz_json_get(part, "image")),
-                     sound = bz_json_string(bz_json_get(part, "audio"));
-        const bz_str file = image.len ? image : sound;
-        if (file.len) {
+        bz_media_kind kind;
+        bz_str file;
+        if (part_file(part, &kind, &file)) {
             ok = put(&b, "(") && bz_json_to_buffer(&b, file.data, file.len) && put(&b, ") ");
         } else if (text.len) {
             ok = bz_json_to_buffer(&b, text.data, text.len);
@@ -341,38 +358,40 @@ static void report_files(const conversation *t, size_t i, conversation_file file
         const bool list = bz_json_is(content, BZ_JSON_ARRAY);
         for (const bz_json_node *part = list ? bz_json_first(content) : NULL; part;
              part = part->next) {
-            const bz_str image = bz_json_string(bz_json_get(part, "image")),
-                         sound = bz_json_string(bz_json_get(part, "audio"));
-            if (image.len || sound.len) {
-                file(user, sound.len != 0, sound.len ? sound : image);
+            bz_media_kind kind;
+            bz_str path;
+            if (part_file(part, &kind, &path)) {
+                file(user, kind, path);
             }
         }
     }
     bz_arena_free(&arena);
 }
 
-static bool is_users(const conversation *t, size_t i)
+void conversation_leave_out(conversation *t, const bz_turn *turn, conversation_file file,
+                            void *user)
 {
-    bz_arena arena = {0};
-    bz_str role = {0}, text;
-    const bool is = conversation_message(t, i, &arena, &role, &text) && bz_str_is(role, "user");
-    bz_arena_free(&arena);
-    return is;
+    size_t at = t->system != NULL; /* of the request */
+    for (size_t i = 0; i < t->n; i++) {
+        if (!t->left_out[i] && bz_turn_leaves_out(turn, at++)) {
+            t->left_out[i] = true;
+            report_files(t, i, file, user);
+        }
+    }
 }
 
-bool conversation_leave_out_turn(conversation *t, conversation_file file, void *user)
+void conversation_see_all(conversation *t)
 {
-    const size_t first = t->n_pinned + t->n_left_out;
-    size_t next = first + 1;
-    while (next < t->n && !is_users(t, next)) {
-        next++;
+    for (size_t i = 0; i < t->n; i++) {
+        t->left_out[i] = false;
     }
-    if (next >= t->n) {
-        return false;
+}
+
+size_t conversation_left_out(const conversation *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        n += t->left_out[i];
     }
-    for (size_t i = first; i < next; i++) {
-        report_files(t, i, file, user);
-    }
-    t->n_left_out = next - t->n_pinned;
-    return true;
+    return n;
 }

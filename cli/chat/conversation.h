@@ -4,14 +4,15 @@
 #define BZ_CLI_CONVERSATION_H
 
 #include "base/json_read.h"
+#include "bezel_media.h"
 #include "cli/settings.h"
 
 typedef struct conversation {
     char **messages; /* [n] owned */
+    bool *left_out;  /* [n] requests do without them, as the context was full */
     size_t n;
-    size_t n_pinned;   /* of them, the first ones, which stay when others are left out */
-    size_t n_left_out; /* the next ones, which requests leave out: the oldest turns */
-    char *system;      /* owned; NULL: none */
+    size_t n_pinned; /* of them, the first ones, which stay when others are left out */
+    char *system;    /* owned; NULL: none */
 } conversation;
 
 void conversation_free(conversation *t);
@@ -23,9 +24,9 @@ bool conversation_pin(conversation *t, const char *json);
 /* false: no memory */
 bool conversation_set_system(conversation *t, const char *text); /* NULL: none */
 bool conversation_add_user(conversation *t, const char *text, size_t len);
-/* With image and audio parts before the text. */
+/* With parts for images, audio and videos before the text. */
 typedef struct attached_file {
-    bool sound;
+    bz_media_kind kind;
     char *path;
 } attached_file;
 bool conversation_add_user_files(conversation *t, const attached_file *files, size_t n,
@@ -33,13 +34,17 @@ bool conversation_add_user_files(conversation *t, const attached_file *files, si
 /* thinking and calls (a JSON array) may be empty. */
 bool conversation_add_answer(conversation *t, bz_str text, bz_str thinking, bz_str calls);
 
-/* Leaves out the oldest turn: a message of the user and what follows it, up to the next one.
- * `file` is called for its images and audio. False: only the last turn is left. */
-typedef void (*conversation_file)(void *user, bool sound, bz_str path);
-bool conversation_leave_out_turn(conversation *t, conversation_file file, void *user);
+/* Leaves out the messages of the last request that `turn` leaves out. `file` is called for their
+ * files. */
+typedef void (*conversation_file)(void *user, bz_media_kind kind, bz_str path);
+void conversation_leave_out(conversation *t, const bz_turn *turn, conversation_file file,
+                            void *user);
+void conversation_see_all(conversation *t);          /* no message is left out */
+size_t conversation_left_out(const conversation *t); /* how many are */
 
-/* {"messages": [...], "think": ..., "stop": [...]} for bz_turn_new. */
-bool conversation_request(const conversation *t, bool think, const settings *s,
+/* {"messages": [...], "think": ..., "stop": [...]} for bz_turn_new. `shift`: whether it may be
+ * shortened. */
+bool conversation_request(const conversation *t, bool think, bool shift, const settings *s,
                           bz_json_buffer *out);
 
 /* As a JSON file. Saving replaces an older file atomically; if loading fails, the conversation is

@@ -1,33 +1,29 @@
 #include "cli/chat/history.h"
 
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/json_read.h"
+#include "base/os_program.h"
+#include "cli/batch/lines.h"
 
 /* The file's path, to be freed; makes its folders when asked. */
 static char *history_path(bool make)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    const bool given =
-        state && state[0] == '/'; /* relative paths are ignored, as the specification says */
-    if (!given && (!home || home[0] != '/')) {
-        return NULL;
+    static const char name[] = "/history";
+    char folder[PATH_MAX];
+    const bool known = bz_os_user_folder(BZ_OS_STATE, folder, sizeof folder);
+    const size_t room = known ? strlen(folder) + sizeof name : 0;
+    char *path = known ? malloc(room) : NULL;
+    if (path) {
+        snprintf(path, room, "%s%s", folder, name);
     }
-    const char *base = given ? state : home, *below = given ? "" : "/.local/state";
-    const size_t room = strlen(base) + strlen(below) + sizeof "/bezel/history";
-    char *path = malloc(room);
-    if (!path) {
-        return NULL;
-    }
-    snprintf(path, room, "%s%s/bezel/history", base, below);
-    for (char *slash = strchr(path + 1, '/'); make && slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = path ? strchr(path + 1, '/') : NULL; make && slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(path, 0700);
+        bz_os_make_folder(path, true);
         *slash = '/';
     }
     return path;
@@ -73,28 +69,28 @@ static void shorten(const char *path, char *const *ring, size_t n, size_t next)
         return;
     }
     snprintf(beside, room, "%s.new", path);
-    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    const int fd = bz_os_open(beside, BZ_OS_WRITE | BZ_OS_CREATE | BZ_OS_EMPTY | BZ_OS_PRIVATE);
+    FILE *f = fd < 0 ? NULL : bz_os_stream_of(fd, "wb");
     bool ok = f != NULL;
     for (size_t i = 0; i < n && ok; i++) {
         ok = put_entry(f, ring[(next + HISTORY_MAX - n + i) % HISTORY_MAX]);
     }
     ok = f && fclose(f) == 0 && ok;
-    if (!ok || rename(beside, path) != 0) {
-        unlink(beside);
+    if (!ok || !bz_os_replace(beside, path)) {
+        bz_os_remove(beside);
     }
     free(beside);
 }
 
 void history_load(void (*each)(void *user, const char *text), void *user)
 {
-    char *path = history_path(false), *line = NULL;
-    FILE *f = path ? fopen(path, "re") : NULL;
+    char *path = history_path(false);
+    FILE *f = path ? bz_os_stream(path, "rb") : NULL;
     char *ring[HISTORY_MAX] = {0};
-    size_t n = 0, next = 0, seen = 0, cap = 0;
-    ssize_t len;
-    while (f && (len = getline(&line, &cap, f)) > 0) {
-        char *text = read_entry(line, (size_t)len);
+    size_t n = 0, next = 0, seen = 0;
+    line_buffer line = {0};
+    while (f && line_read(&line, f, LINE_MAX_BYTES, path, seen + 1, NULL) == BZ_OK && line.len) {
+        char *text = read_entry(line.text, line.len);
         seen++;
         if (text) {
             free(ring[next]);
@@ -115,20 +111,21 @@ void history_load(void (*each)(void *user, const char *text), void *user)
     for (size_t i = 0; i < HISTORY_MAX; i++) {
         free(ring[i]);
     }
-    free(line);
+    line_free(&line);
     free(path);
 }
 
 void history_add(const char *text)
 {
     char *path = history_path(true);
-    int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "a");
+    const int fd =
+        path ? bz_os_open(path, BZ_OS_WRITE | BZ_OS_APPEND | BZ_OS_CREATE | BZ_OS_PRIVATE) : -1;
+    FILE *f = fd < 0 ? NULL : bz_os_stream_of(fd, "ab");
     if (f) {
         put_entry(f, text);
         fclose(f);
-    } else if (fd >= 0) {
-        close(fd);
+    } else {
+        bz_os_close(fd);
     }
     free(path);
 }

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/interrupt.h"
+#include "cli/os.h"
 
 struct line_reader {
     const line_editor *editor;
@@ -20,9 +20,8 @@ line_reader *line_open(void)
     line_reader *r = calloc(1, sizeof *r);
     if (r) {
         r->editor = line_editor_here();
-        const char *kind = getenv("TERM");
-        const bool able = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && kind && kind[0] &&
-                          strcmp(kind, "dumb") != 0;
+        const bool able =
+            cli_os_is_terminal(CLI_STDIN) && cli_os_is_terminal(CLI_STDERR) && cli_os_draws();
         r->edit = r->editor && able ? r->editor->open() : NULL;
     }
     return r;
@@ -41,9 +40,11 @@ void line_close(line_reader *r)
 
 static line_status read_plain(line_reader *r, const char *prompt, char **text)
 {
+    size_t n = 0;
+    cli_os_line got;
     fputs(prompt, stderr);
     fflush(stderr);
-    while (!interrupt_wait_input(STDIN_FILENO)) {
+    while ((got = cli_os_read_line(&r->buffer, &r->cap, &n)) == CLI_OS_SIGNAL) {
         interrupt_resized = interrupt_resumed = 0;
         if (interrupt_stop()) {
             interrupt_asked = 0;
@@ -51,11 +52,10 @@ static line_status read_plain(line_reader *r, const char *prompt, char **text)
             return interrupt_ended ? LINE_GONE : LINE_INTERRUPTED;
         }
     }
-    ssize_t n = getline(&r->buffer, &r->cap, stdin);
     while (n > 0 && (r->buffer[n - 1] == '\n' || r->buffer[n - 1] == '\r')) {
         r->buffer[--n] = 0;
     }
-    *text = n < 0 ? NULL : strdup(r->buffer);
+    *text = got == CLI_OS_END ? NULL : strdup(r->buffer);
     return *text ? LINE_OK : LINE_END;
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static bool is_of(const cached_media *one, bz_media_kind kind, const char *path, size_t len)
 {
     return one->kind == kind && strlen(one->path) == len && memcmp(one->path, path, len) == 0;
@@ -24,7 +26,7 @@ bool media_cache_add(media_cache *s, bz_media_kind kind, const char *path, size_
                      bz_media *media)
 {
     cached_media *more = realloc(s->list, (s->n + 1) * sizeof *more);
-    char *copy = strndup(path, len);
+    char *copy = bz_text_copy(path, len);
     if (more) {
         s->list = more;
     }
@@ -61,35 +63,15 @@ void media_cache_remove(media_cache *s, bz_media_kind kind, const char *path)
     }
 }
 
-void media_cache_move(media_cache *from, media_cache *to, bz_media_kind kind, const char *path,
-                      size_t len)
+void media_cache_forget(media_cache *s, bz_media_kind kind, const char *path, size_t len)
 {
     size_t i = 0;
-    while (i < from->n && !is_of(&from->list[i], kind, path, len)) {
+    while (i < s->n && !is_of(&s->list[i], kind, path, len)) {
         i++;
     }
-    cached_media *more = i < from->n ? realloc(to->list, (to->n + 1) * sizeof *more) : NULL;
-    if (more) {
-        to->list = more;
-        to->list[to->n++] = from->list[i];
-        from->list[i] = (cached_media){0};
+    if (i < s->n) {
+        remove_at(s, i);
     }
-    if (i < from->n) {
-        remove_at(from, i);
-    }
-}
-
-void media_cache_put_back(media_cache *from, media_cache *to)
-{
-    cached_media *more = from->n ? realloc(to->list, (to->n + from->n) * sizeof *more) : NULL;
-    if (more) {
-        memmove(more + from->n, more, to->n * sizeof *more);
-        memcpy(more, from->list, from->n * sizeof *more);
-        to->list = more;
-        to->n += from->n;
-        from->n = 0;
-    }
-    media_cache_clear(from);
 }
 
 void media_cache_clear(media_cache *s)

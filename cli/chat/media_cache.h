@@ -24,11 +24,8 @@ bool media_cache_add(media_cache *s, bz_media_kind kind, const char *path, size_
                      bz_media *media);
 void media_cache_remove(media_cache *s, bz_media_kind kind,
                         const char *path); /* the last entry with this path */
-/* Moves the first entry with this path to another cache, and all entries of one cache to the front
- * of another. Without memory they are lost, and read again. */
-void media_cache_move(media_cache *from, media_cache *to, bz_media_kind kind, const char *path,
-                      size_t len);
-void media_cache_put_back(media_cache *from, media_cache *to);
+void media_cache_forget(media_cache *s, bz_media_kind kind, const char *path,
+                        size_t len); /* the first one */
 void media_cache_clear(media_cache *s);
 
 #endif

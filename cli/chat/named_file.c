@@ -47,9 +47,11 @@ static bool kind_of(const char *word, size_t n, bz_media_kind *kind)
 {
     static const char *const images[] = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".ppm"};
     static const char *const sounds[] = {".wav", ".flac", ".ogg", ".mp3"};
-    const bool is_image = ends_as(word, n, images, sizeof images / sizeof *images);
-    *kind = is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO;
-    return is_image || ends_as(word, n, sounds, sizeof sounds / sizeof *sounds);
+    static const char *const videos[] = {".mp4", ".mov", ".webm", ".mkv", ".avi", ".m4v"};
+    const bool is_image = ends_as(word, n, images, sizeof images / sizeof *images),
+               is_sound = ends_as(word, n, sounds, sizeof sounds / sizeof *sounds);
+    *kind = is_image ? BZ_MEDIA_IMAGE : is_sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_VIDEO;
+    return is_image || is_sound || ends_as(word, n, videos, sizeof videos / sizeof *videos);
 }
 
 static bool is_file(const char *word, size_t n)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/os_program.h"
 
 enum { MIN_BARE_BASE64 = 64 }; /* characters; anything shorter is a file name */
 
@@ -49,7 +50,7 @@ bz_status source_read_data(source *s, const char *text, size_t len, bz_error *er
 /* For messages: the last part of the path. */
 static void name_after(source *s, const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = bz_os_last_slash(path);
     snprintf(s->name, sizeof s->name, "%.120s", slash && slash[1] ? slash + 1 : path);
 }
 

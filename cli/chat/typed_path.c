@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/os_program.h"
+#include "base/text.h"
 
 /* Unquotes one shell word into `to` [n + 1]. False: a quotation mark is not closed, or there are
  * several words. */
@@ -39,7 +41,7 @@ static bool read_word(const char *text, size_t n, char *to)
 /* Takes ownership of path. */
 static char *at_home(char *path)
 {
-    const char *home = getenv("HOME");
+    const char *home = bz_os_home();
     if (!path || path[0] != '~' || path[1] != '/' || !home) {
         return path;
     }
@@ -54,19 +56,19 @@ static char *at_home(char *path)
 
 char *typed_path(const char *text, size_t n)
 {
-    char *literal = at_home(strndup(text, n)), *word = malloc(n + 1);
+    char *literal = at_home(bz_text_copy(text, n)), *word = malloc(n + 1);
     if (!literal || !word || bz_os_file_exists(literal)) {
         free(word);
         return literal;
     }
-    if (!read_word(text, n, word)) {
+    if (BZ_OS_BACKSLASH_SEPARATES || !read_word(text, n, word)) {
         const bool marked = n >= 2 && text[0] == '"' && text[n - 1] == '"'; /* around all of it */
         free(word);
         if (!marked) {
             return literal;
         }
         free(literal);
-        return at_home(strndup(text + 1, n - 2));
+        return at_home(bz_text_copy(text + 1, n - 2));
     }
     free(literal);
     return at_home(word);

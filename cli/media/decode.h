@@ -1,6 +1,6 @@
-/* Decodes image and sound files to pixels and samples. The format is recognized by the bytes, never
- * by the file name. PPM and WAV are always read; the other formats need libjpeg, libpng, libwebp,
- * giflib and libsndfile, each of which a build may lack (missing.c). */
+/* Decodes image, sound and video files to pixels and samples. The format is recognized by the
+ * bytes, never by the file name. PPM and WAV are always read; the other formats need libjpeg,
+ * libpng, libwebp, giflib, libsndfile and libav, each of which a build may lack (missing.c). */
 #ifndef BZ_CLI_DECODE_H
 #define BZ_CLI_DECODE_H
 
@@ -16,6 +16,21 @@ typedef struct rgb_image {
  * implementation does; color profiles are ignored. */
 bz_status decode_image(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err);
 bz_status decode_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_error *err);
+
+/* ---- videos ------------------------------------------------------------------------- */
+
+typedef struct video_reader video_reader;
+typedef struct video_info {
+    uint64_t frames;
+    double rate; /* per second; 0: unknown */
+} video_info;
+
+/* The bytes must stay until the reader is closed. */
+bz_status video_open(video_reader **v, const uint8_t *bytes, size_t n, video_info *info,
+                     bz_error *err);
+/* Decodes a frame; each call needs a larger number than the one before. As decode_image. */
+bz_status video_frame(video_reader *v, uint64_t index, rgb_image *p, bz_error *err);
+void video_close(video_reader *v);
 
 /* ---- shared by the decoders ------------------------------------------------------ */
 

@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <fcntl.h>
 #include <sndfile.h>
-#include <unistd.h>
 
 #include "cli/media/decode.h"
+#include "cli/os.h"
 
 enum {
     MAX_SECONDS = 3600 + 60, /* more than the encoder accepts, which then reports the limit */
@@ -110,30 +109,6 @@ static bool is_mp3(const uint8_t *b, size_t n)
     return n >= 3 && (memcmp(b, "ID3", 3) == 0 || (b[0] == 0xff && (b[1] & 0xe0) == 0xe0));
 }
 
-/* Redirects stderr to /dev/null. Returns a copy of the old descriptor for stderr_restore, or -1. */
-static int stderr_silence(void)
-{
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    const int before = nowhere >= 0 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
-    fflush(stderr);
-    if (before >= 0) {
-        dup2(nowhere, STDERR_FILENO);
-    }
-    if (nowhere >= 0) {
-        close(nowhere);
-    }
-    return before;
-}
-
-static void stderr_restore(int before)
-{
-    fflush(stderr);
-    if (before >= 0) {
-        dup2(before, STDERR_FILENO);
-        close(before);
-    }
-}
-
 static bz_status refuse(const uint8_t *b, size_t n, bz_error *err)
 {
     const char *kind = is_mp3(b, n)                          ? "MP3"
@@ -198,8 +173,8 @@ bz_status decode_other_sound(bz_sound *s, const uint8_t *bytes, size_t n, bz_err
     if (!is_mp3(bytes, n)) {
         return decode_any(s, bytes, n, err);
     }
-    const int before = stderr_silence();
+    const int before = cli_os_silence();
     const bz_status status = decode_any(s, bytes, n, err);
-    stderr_restore(before);
+    cli_os_restore(before);
     return status;
 }

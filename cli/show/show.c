@@ -1,6 +1,7 @@
 /* bezel show: what is in a GGUF file, and whether Bezel runs it. */
 #include <string.h>
 
+#include "cli/adapters.h"
 #include "cli/output.h"
 #include "cli/pebble.h"
 #include "cli/sandbox.h"
@@ -9,7 +10,7 @@
 /* The plan of the model, on the GPU if that is the device. */
 static int show_plan(const show_info *info, const cli_options *o)
 {
-    const bz_debug_plan_options po = {.rows = o->rows, .no_fuse = o->no_fuse, .json = o->json};
+    bz_debug_plan_options po = {.rows = o->rows, .no_fuse = o->no_fuse, .json = o->json};
     const bool on_gpu = o->device && strcmp(o->device, "cpu") != 0;
     bz_model *model = NULL;
     bz_error err = {0};
@@ -21,7 +22,15 @@ static int show_plan(const show_info *info, const cli_options *o)
     if (on_gpu && !cli_open(o, &model, &code)) {
         return code;
     }
-    if (bz_debug_plan(on_gpu ? model : info->model, &po, cli_write, NULL, &err) == BZ_OK) {
+    cli_model adapted = {.model = info->model};
+    bz_status status = adapters_open(o, &adapted, &err);
+    po.adapters = adapted.adapters;
+    po.n_adapters = adapted.n_adapters;
+    if (status == BZ_OK) {
+        status = bz_debug_plan(on_gpu ? model : info->model, &po, cli_write, NULL, &err);
+    }
+    adapters_close(&adapted);
+    if (status == BZ_OK) {
         puts(o->json
                  ? ""
                  : "Passes are recorded for 1, 8, 64 and 512 rows; '--rows N' shows a pass of N "
@@ -63,7 +72,7 @@ static int run(int argc, char **argv)
 {
     cli_options o = {0};
     const bool wgsl = has_argument(argc, argv, "--wgsl"); /* takes other arguments */
-    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "Wj" : "jpmcRdFZ", wgsl ? 2 : 1, &o);
+    int code = cli_parse(&cli_show_verb, argc, argv, wgsl ? "Wj" : "jpmcRdFZl3", wgsl ? 2 : 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -75,6 +84,10 @@ static int run(int argc, char **argv)
     }
     if ((o.device || o.no_fuse) && !o.plan) {
         return cli_usage_error("show", "'--device' and '--no-fuse' need '--plan'.");
+    }
+    if (o.lora[0] && (!o.plan || (o.device && strcmp(o.device, "cpu") != 0))) {
+        return cli_usage_error("show", "'--lora' needs '--plan', and shows the plan only, not the "
+                                       "dispatches on a GPU.");
     }
     if (!sandbox_enter(&o, false, &code)) {
         return code;
@@ -102,7 +115,7 @@ static int run(int argc, char **argv)
     }
     if (code == EXIT_OK && bz_debug_files_check(info.files, &err) != BZ_OK) {
         code = cli_error(&err); /* what was printed may be wrong */
-    } else if (code == EXIT_OK && !info.model) {
+    } else if (code == EXIT_OK && !info.model && !info.adapter.present) {
         code = EXIT_CANNOT;
     }
     show_free(&info);
@@ -123,8 +136,10 @@ const cli_verb cli_show_verb = {
     "      --sandbox MODE  auto, on or off: confine the program to its files\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
     "  -c, --ctx N         also predict the memory for this context size\n"
+    "      --kv TYPE       ... with a KV cache in f16, q8 or q4\n"
     "      --json          one JSON object; arrays of more than 1024 values are cut\n"
     "      --plan          print only the steps of the forward pass for one token\n"
+    "      --lora FILE[:SCALE]   ... with a LoRA adapter\n"
     "      --rows N        ... for a pass of N tokens, up to 512\n"
     "      --device gpu    ... and the GPU dispatches they become; loads the model\n"
     "      --no-fuse       ... one dispatch for every step\n"

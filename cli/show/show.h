@@ -36,6 +36,14 @@ typedef struct show_tower {
     bool present;
 } show_tower;
 
+/* What the keys and tensors of a LoRA adapter say; whether it fits a model only the model can say.
+ */
+typedef struct show_adapter {
+    bool present;
+    double alpha; /* 0: no key */
+    uint64_t pairs, least_rank, most_rank;
+} show_adapter;
+
 enum { SHOW_CONTEXTS = 5, SHOW_TYPES = 64 };
 
 typedef struct show_info {
@@ -48,6 +56,7 @@ typedef struct show_info {
     show_type types[SHOW_TYPES]; /* most bytes first */
     size_t n_types;
     show_tower vision, audio;
+    show_adapter adapter;
 
     bz_model *model;               /* NULL: Bezel does not run it, see refusal */
     bz_error refusal;              /* why opening failed */
@@ -56,6 +65,7 @@ typedef struct show_info {
     const char *published; /* "E2B", ...; NULL: no published size */
 
     bz_debug_memory memory; /* these are filled only if there is a model */
+    const char *kv;         /* how keys and values would be kept */
     bz_fit gpu;             /* on a GPU with the lowest limits */
     uint32_t gpu_context;
     bz_error gpu_refusal;

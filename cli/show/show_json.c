@@ -275,7 +275,7 @@ static void put_memory(bz_json *j, const show_info *info)
     bz_json_key(j, "by_context");
     bz_json_array(j);
     for (size_t i = 0; i < info->n_contexts; i++) {
-        uint64_t cache = bz_debug_cache_bytes(info->model, info->contexts[i], m->chunk);
+        uint64_t cache = bz_debug_cache_bytes(info->model, info->kv, info->contexts[i], m->chunk);
         bz_json_object(j);
         bz_json_put_uint(j, "context", info->contexts[i]);
         bz_json_put_uint(j, "cache_bytes", cache);
@@ -306,6 +306,21 @@ static void put_gpu(bz_json *j, const show_info *info)
     bz_json_end(j);
 }
 
+static void put_adapter(bz_json *j, const show_adapter *a)
+{
+    if (!a->present) {
+        bz_json_null(j);
+        return;
+    }
+    bz_json_object(j);
+    bz_json_put_uint(j, "pairs", a->pairs);
+    bz_json_put_uint(j, "least_rank", a->least_rank);
+    bz_json_put_uint(j, "most_rank", a->most_rank);
+    bz_json_key(j, "alpha");
+    bz_json_double(j, a->alpha);
+    bz_json_end(j);
+}
+
 int show_as_json(const show_info *info)
 {
     bz_json j;
@@ -325,6 +340,8 @@ int show_as_json(const show_info *info)
     put_parameters(&j, info);
     bz_json_key(&j, "model");
     put_model(&j, info);
+    bz_json_key(&j, "adapter");
+    put_adapter(&j, &info->adapter);
     put_tower(&j, "vision", &info->vision, &info->groups[SHOW_VISION]);
     put_tower(&j, "audio", &info->audio, &info->groups[SHOW_AUDIO]);
     bz_json_key(&j, "tokenizer");

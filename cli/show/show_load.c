@@ -166,13 +166,49 @@ static void read_headers(show_info *info)
         info->audio.layers || info->audio.projector.len || info->groups[SHOW_AUDIO].tensors;
 }
 
+static bool ends_with(bz_str s, const char *suffix)
+{
+    const size_t n = strlen(suffix);
+    return s.len >= n && memcmp(s.data + s.len - n, suffix, n) == 0;
+}
+
+static void read_adapter(show_info *info)
+{
+    show_adapter *a = &info->adapter;
+    size_t key;
+    a->present = bz_str_is(show_text_key(info, "general.type"), "adapter") &&
+                 bz_str_is(show_text_key(info, "adapter.type"), "lora");
+    if (!a->present) {
+        return;
+    }
+    if (bz_debug_files_find(info->files, info->set.main, "adapter.lora.alpha", &key) &&
+        !bz_debug_files_key(info->files, info->set.main, key).is_array) {
+        const bz_debug_value v = bz_debug_files_value(info->files, info->set.main, key, 0);
+        a->alpha = v.kind == BZ_DEBUG_F32 || v.kind == BZ_DEBUG_F64 ? v.f : 0;
+    }
+    const size_t n = bz_debug_files_file(info->files, info->set.main).n_tensors;
+    for (size_t i = 0; i < n; i++) {
+        const bz_debug_tensor t = bz_debug_files_tensor(info->files, info->set.main, i);
+        if (ends_with(show_str(t.name), ".lora_b")) {
+            const uint64_t rank = t.shape[0];
+            a->least_rank = a->pairs && a->least_rank < rank ? a->least_rank : rank;
+            a->most_rank = a->most_rank > rank ? a->most_rank : rank;
+            a->pairs++;
+        }
+    }
+}
+
 /* ---- does it run? --------------------------------------------------------------- */
 
 static void write_verdict(show_info *info)
 {
     const bool vision = info->model && bz_model_takes(info->model, BZ_MEDIA_IMAGE),
                audio = info->model && bz_model_takes(info->model, BZ_MEDIA_AUDIO);
-    if (!info->model) {
+    if (info->adapter.present) {
+        snprintf(info->verdict, sizeof info->verdict,
+                 "This is a LoRA adapter: 'bezel run MODEL --lora FILE' applies it to the model "
+                 "that it was made for.");
+    } else if (!info->model) {
         const char *why = info->refusal.text; /* a sentence; here it follows a colon */
         size_t n = strlen(why);
         const bool lower = strncmp(why, "The ", 4) == 0 || strncmp(why, "This ", 5) == 0;
@@ -242,12 +278,14 @@ bool show_load(show_info *info, const cli_options *o, int *exit_code)
         return false;
     }
     read_headers(info);
+    read_adapter(info);
     open_model(info);
     write_verdict(info);
     if (!info->model) {
         return true;
     }
     const uint32_t limit = info->config->context;
+    info->kv = o->kv ? o->kv : "f16";
     add_context(info, 2048);
     add_context(info, 8192);
     add_context(info, USUAL_CONTEXT);
@@ -258,14 +296,15 @@ bool show_load(show_info *info, const cli_options *o, int *exit_code)
             o->context, limit);
         return false;
     }
-    if (bz_debug_model_memory(info->model, 0, &info->memory, &err) != BZ_OK) {
+    if (bz_debug_model_memory(info->model, o->kv, 0, &info->memory, &err) != BZ_OK) {
         *exit_code = cli_error(&err);
         return false;
     }
     info->gpu_context = o->context ? o->context : limit < USUAL_CONTEXT ? limit : USUAL_CONTEXT;
     info->gpu = (bz_fit){.size = sizeof info->gpu};
     bz_model_fit(info->model,
-                 &(bz_fit_options){.size = sizeof(bz_fit_options), .context = info->gpu_context},
+                 &(bz_fit_options){
+                     .size = sizeof(bz_fit_options), .context = info->gpu_context, .kv = o->kv},
                  &info->gpu, &info->gpu_refusal);
     return true;
 }

@@ -285,7 +285,7 @@ static void print_memory(const show_info *info)
     puts("\nMemory by context size");
     printf("  %9s %10s %12s %10s %10s\n", "context", "cache", "activations", "weights", "total");
     for (size_t i = 0; i < info->n_contexts; i++) {
-        uint64_t cache = bz_debug_cache_bytes(info->model, info->contexts[i], m->chunk);
+        uint64_t cache = bz_debug_cache_bytes(info->model, info->kv, info->contexts[i], m->chunk);
         printf("  %9u %10s", info->contexts[i], bz_bytes_text(cache, a));
         printf(" %12s %10s", bz_bytes_text(m->activation_bytes, a),
                bz_bytes_text(m->weight_bytes, b));
@@ -297,9 +297,9 @@ static void print_memory(const show_info *info)
     if (m->table_bytes) {
         printf("; %s are tables it needs one row of", bz_bytes_text(m->table_bytes, b));
     }
-    printf(".\n  Cache in f16, passes of up to %u tokens; each saved position of a chat takes %s "
+    printf(".\n  Cache in %s, passes of up to %u tokens; each saved position of a chat takes %s "
            "more.\n",
-           m->chunk, bz_bytes_text(m->snapshot_bytes, c));
+           info->kv, m->chunk, bz_bytes_text(m->snapshot_bytes, c));
 }
 
 static void print_gpu(const show_info *info)
@@ -324,6 +324,18 @@ static void print_gpu(const show_info *info)
     }
 }
 
+static void print_adapter(const show_info *info)
+{
+    const show_adapter *a = &info->adapter;
+    char rank[64], alpha[40] = "none";
+    snprintf(rank, sizeof rank, a->least_rank < a->most_rank ? "ranks %llu to %llu" : "rank %llu",
+             (unsigned long long)a->least_rank, (unsigned long long)a->most_rank);
+    if (a->alpha != 0) {
+        snprintf(alpha, sizeof alpha, "%g", a->alpha);
+    }
+    show_row("adapter", "%llu weights, %s, alpha %s", (unsigned long long)a->pairs, rank, alpha);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 void show_as_text(const show_info *info)
@@ -332,7 +344,9 @@ void show_as_text(const show_info *info)
     wrapped(info->verdict, SHOW_LABEL + 2);
     print_file(info);
     print_parameters(info);
-    if (info->config) {
+    if (info->adapter.present) {
+        print_adapter(info);
+    } else if (info->config) {
         print_model(info);
     } else {
         print_foreign(info);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/os_program.h"
 #include "bezel_diffusion.h"
+#include "cli/adapters.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 
@@ -123,7 +125,7 @@ static bool read_rule(const cli_options *o, bz_denoise_options *d, uint64_t *see
 
 static FILE *open_file(const char *path, const char *mode, int *code)
 {
-    FILE *f = fopen(path, mode);
+    FILE *f = bz_os_stream(path, mode);
     if (!f) {
         fprintf(stderr, "bezel: cannot open %s: %s.\n", path, strerror(errno));
         *code = EXIT_FAILED;
@@ -150,26 +152,29 @@ static bz_status write_canvases(bz_session *s, const bz_generate_options *go,
 static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_generate_options *go,
                      bz_denoise_options *d, tracer *t)
 {
-    bz_model *model = NULL;
+    cli_model m;
     bz_session *session = NULL;
     bz_job *job = NULL;
     bz_error err = {0};
     int code;
-    if (!cli_open(o, &model, &code)) {
+    if (!cli_open_model(o, &m, &code)) {
         return code;
     }
+    const bz_model *model = m.model;
     const bz_session_options so = {.size = sizeof so,
                                    .context = o->context,
                                    .chunk = o->chunk,
                                    .threads = o->threads,
                                    .kernels = o->kernels,
                                    .no_fuse = o->no_fuse,
-                                   .exact = !o->fast};
+                                   .exact = !o->fast,
+                                   .kv = o->kv};
     go->max_tokens = o->max_tokens ? o->max_tokens : bz_model_canvas(model);
     if (!bz_model_canvas(model)) {
         code =
             cli_usage_error("diffuse", "%s is not a diffusion model; use 'bezel run'.", o->model);
     } else if (bz_session_new(&session, model, &so, &err) != BZ_OK ||
+               adapters_use(&m, session, &err) != BZ_OK ||
                bz_session_prefill(session, ids, n, NULL, &job, &err) != BZ_OK ||
                bz_job_run(job, NULL, &err) != BZ_OK) {
         code = cli_error(&err);
@@ -187,14 +192,14 @@ static int run_model(const cli_options *o, const int32_t *ids, size_t n, bz_gene
     }
     bz_job_free(job);
     bz_session_free(session);
-    bz_model_free(model);
+    cli_close_model(&m);
     return code;
 }
 
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_diffuse_verb, argc, argv, "tncmkdTCfFeDzGZ", 1, &o);
+    int code = cli_parse(&cli_diffuse_verb, argc, argv, "tncmkdTCfFeDzGZl3", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -251,12 +256,14 @@ const cli_verb cli_diffuse_verb = {
     "      --steps N          maximum steps per canvas\n"
     "      --entropy-bound X, --stability N, --confidence X   override the file's values\n"
     "      --ignore-end       continue past end tokens\n"
+    "      --lora FILE[:SCALE]    apply a LoRA adapter; may be repeated\n"
+    "      --kv TYPE          KV cache in f16, q8 or q4\n"
     "      --fast             as in generation: int8 activations, f16 cache\n"
     "  -c, --ctx N            context size in tokens\n"
     "      --chunk N          tokens per pass of the prompt (does not change the result)\n"
     "      --threads N        threads (does not change the result)\n"
-    "      --kernels NAME     avx512, avx2, neon or plain\n"
-    "      --device NAME      cpu or gpu\n"
+    "      --kernels NAME     avx512, avx2, dotprod, neon or plain\n"
+    "      --device NAME      cpu (default), gpu or auto\n"
     "      --gpu-memory SIZE  gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"
     "      --no-fuse          gpu: one kernel per step\n"

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/os_program.h"
 #include "bezel_embed.h"
 #include "cli/batch/lines.h"
+#include "cli/device.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/term.h"
@@ -152,7 +154,7 @@ static int write_vectors(output *out, bz_job *job)
     const float *v = bz_job_vectors(job, &n, &out->d);
     const uint32_t *tokens = bz_job_vector_tokens(job, &n);
     if (!out->f) {
-        out->f = out->path ? fopen(out->path, "wb") : stdout;
+        out->f = out->path ? bz_os_stream(out->path, "wb") : stdout;
         if (!out->f || (out->npy && !write_npy_header(out->f, 0, out->d))) {
             return cannot_write(out);
         }
@@ -279,13 +281,14 @@ static int run(int argc, char **argv)
     if (code != EXIT_OK || o.help) {
         return code;
     }
+    o.device = device_default(&o);
     code = check_usage(&o);
     if (code != EXIT_OK) {
         return code;
     }
     source s = {.o = &o};
     if (o.lines) {
-        s.lines = strcmp(o.lines, "-") == 0 ? stdin : fopen(o.lines, "rb");
+        s.lines = strcmp(o.lines, "-") == 0 ? stdin : bz_os_stream(o.lines, "rb");
         if (!s.lines) {
             return cli_usage_error("embed", "cannot read '%s': %s.", o.lines, strerror(errno));
         }
@@ -333,8 +336,8 @@ const cli_verb cli_embed_verb = {
     "refused\n"
     "      --exact           no rounding of activations\n"
     "      --threads N       threads (does not change the result)\n"
-    "      --kernels NAME    avx2, neon or plain\n"
-    "      --device NAME     cpu or gpu\n"
+    "      --kernels NAME    avx512, avx2, dotprod, neon or plain\n"
+    "      --device NAME     auto (default: the GPU, where there is one), cpu or gpu\n"
     "      --no-fuse         gpu: one kernel per step\n"
     "  -q, --quiet           no progress, no summary\n"
     "      --sandbox MODE    auto, on or off: confine the program to its files\n"};

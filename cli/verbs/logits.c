@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/os_program.h"
+#include "bezel_debug.h"
 #include "bezel_diffusion.h"
+#include "cli/adapters.h"
 #include "cli/cli.h"
 #include "cli/chat/media_file.h"
 #include "cli/term.h"
@@ -53,8 +56,9 @@ static bz_status encode_all(const cli_options *o, const bz_model *model, const i
             continue;
         }
         const bool is_image = ids[i] == image;
-        status = media_file_encode(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path, false,
-                                   media_file_note, NULL, NULL, &list[*count], err);
+        status =
+            media_file_encode(encoder, is_image ? BZ_MEDIA_IMAGE : BZ_MEDIA_AUDIO, path,
+                              &(media_file_options){.note = media_file_note}, &list[*count], err);
         if (status == BZ_OK) {
             uint32_t rows, width;
             bz_media_rows(list[(*count)++], &rows, &width);
@@ -108,7 +112,7 @@ static int read_canvas(const cli_options *o, const bz_model *model, canvas_reque
     if (!o->self_cond) {
         return EXIT_OK;
     }
-    FILE *f = fopen(o->self_cond, "rb");
+    FILE *f = bz_os_stream(o->self_cond, "rb");
     const size_t values = (size_t)want * vocab;
     c->previous = malloc(values * sizeof *c->previous);
     const bool whole = f && c->previous &&
@@ -142,7 +146,7 @@ static bz_status write_canvas(bz_session *s, const canvas_request *c, writer *w,
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyGgZ", 1, &o);
+    int code = cli_parse(&cli_logits_verb, argc, argv, "tomkdETCfFyGgZl3", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
@@ -156,28 +160,29 @@ static int run(int argc, char **argv)
     if (!ids) {
         return EXIT_USAGE;
     }
-    bz_model *model = NULL;
+    cli_model m;
     bz_session *session = NULL;
     bz_job *job = NULL;
     bz_error err = {0};
     writer w = {0};
     bz_media *media[2 * CLI_STOPS] = {0};
     size_t n_media = 0;
-    if (!cli_open(&o, &model, &code)) {
+    if (!cli_open_model(&o, &m, &code)) {
         free(ids);
         return code;
     }
+    bz_model *model = m.model;
     canvas_request canvas = {0};
     code = read_canvas(&o, model, &canvas);
     if (code != EXIT_OK) {
         free(canvas.ids);
         free(canvas.previous);
-        bz_model_free(model);
+        cli_close_model(&m);
         free(ids);
         return code;
     }
     w.vocab = bz_model_vocab(model);
-    bool gpu = o.device && strcmp(o.device, "cpu") != 0;
+    bool gpu = bz_debug_model_gpu(model) != NULL;
     uint32_t fits = (gpu ? (uint32_t)LOGITS_BYTES_GPU : (uint32_t)LOGITS_BYTES) / 4 / w.vocab;
     const size_t positions = n + canvas.n;
     bz_session_options so = {
@@ -190,16 +195,18 @@ static int run(int argc, char **argv)
         .threads = o.threads,
         .kernels = o.kernels,
         .no_fuse = o.no_fuse,
-        .exact = !o.fast};
+        .exact = !o.fast,
+        .kv = o.kv};
     bz_prefill_options po = {.size = sizeof po,
                              .logits = canvas.n ? BZ_LOGITS_LAST : BZ_LOGITS_ALL};
-    w.f = fopen(o.out, "wb");
+    w.f = bz_os_stream(o.out, "wb");
     if (!w.f) {
         fprintf(stderr, "bezel: cannot write %s.\n", o.out);
         code = EXIT_FAILED;
     } else if (((o.images[0] || o.sounds[0]) &&
                 encode_all(&o, model, ids, n, media, &n_media, &err) != BZ_OK) ||
                bz_session_new(&session, model, &so, &err) != BZ_OK ||
+               adapters_use(&m, session, &err) != BZ_OK ||
                bz_session_prefill_media(session, ids, n, media, n_media, &po, &job, &err) !=
                    BZ_OK ||
                bz_job_run(job, &(bz_host){.size = sizeof(bz_host), .event = on_event, .user = &w},
@@ -219,7 +226,7 @@ static int run(int argc, char **argv)
     for (size_t i = 0; i < n_media; i++) {
         bz_media_free(media[i]);
     }
-    bz_model_free(model);
+    cli_close_model(&m);
     free(canvas.ids);
     free(canvas.previous);
     free(ids);
@@ -236,11 +243,13 @@ const cli_verb cli_logits_verb = {
     "      --image FILE, --audio FILE   files for the <|image|> and <|audio|> tokens, in "
     "order\n"
     "      --image-tokens N maximum tokens per image (280)\n"
+    "      --lora FILE[:SCALE]   apply a LoRA adapter; may be repeated\n"
     "      --fast           as in generation: int8 activations, f16 cache\n"
+    "      --kv TYPE        KV cache in f16, q8 or q4\n"
     "      --chunk N        tokens per pass (does not change the result)\n"
     "      --threads N      threads (does not change the result)\n"
-    "      --kernels NAME   avx512, avx2, neon or plain\n"
-    "      --device NAME    cpu or gpu\n"
+    "      --kernels NAME   avx512, avx2, dotprod, neon or plain\n"
+    "      --device NAME    cpu (default), gpu or auto\n"
     "      --ple PLACE      gpu: where per-layer embeddings are kept: resident, file or auto\n"
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"

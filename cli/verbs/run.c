@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "base/os_program.h"
 #include "bezel_diffusion.h"
+#include "cli/device.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pebble.h"
@@ -33,7 +35,9 @@ bz_status run_answer(run_state *r, ask_answer *a, bz_error *err)
     }
     ask_o.encoder = r->encoder;
     ask_o.cache = &r->cache;
+    ask_o.video_frames = r->o->video_frames;
     ask_o.generate.ignore_end = r->o->ignore_end;
+    ask_o.generate.draft = cli_draft(r->o);
     if (status != BZ_OK) {
         settings_free(&s);
         return status;
@@ -71,7 +75,7 @@ static int one_answer(run_state *r, const char *prompt, size_t len)
 {
     ask_answer a = {0};
     bz_error err = {0};
-    run_hint_files(r, prompt, len, (const char *[2]){"--image", "--audio"});
+    run_hint_files(r, prompt, len, (const char *[3]){"--image", "--audio", "--video"});
     bz_status status = run_add_user(r, prompt, len)
                            ? run_answer(r, &a, &err)
                            : bz_fail(&err, BZ_OUT_OF_MEMORY, "No memory for the prompt.");
@@ -148,16 +152,25 @@ static int check_options(const cli_options *o)
         return cli_usage_error("run", "'--ignore-end' cannot be used with '--format' or "
                                       "'--grammar', which say where an answer ends.");
     }
+    if (o->prompts && o->draft) {
+        return cli_usage_error("run", "'--draft' does not work with '--prompts', whose passes hold "
+                                      "several answers already.");
+    }
+    if (o->prompts && o->context_shift) {
+        return cli_usage_error("run", "'--context-shift' does not work with '--prompts', which "
+                                      "refuses lines that are too long.");
+    }
     if (o->prompts && o->session) {
         return cli_usage_error("run", "'--session' does not work with '--prompts'.");
     }
     if (o->prompts && o->prompt) {
         return cli_usage_error("run", "give either '--prompts' or a prompt, not both.");
     }
-    if (o->prompts && (o->images[0] || o->sounds[0])) {
+    if (o->prompts && (o->images[0] || o->sounds[0] || o->videos[0])) {
         return cli_usage_error(
-            "run", "'--image' and '--audio' do not work with '--prompts'; put image_url "
-                   "and input_audio parts into its lines.");
+            "run",
+            "'--image', '--audio' and '--video' do not work with '--prompts'; put image_url, "
+            "input_audio and video_url parts into its lines.");
     }
     if (!o->prompts && (o->out || o->shard || o->parallel)) {
         return cli_usage_error("run", "'--out', '--shard' and '--parallel' need '--prompts'.");
@@ -179,7 +192,7 @@ bool setting_applies(const run_state *r, setting id)
 static bz_status take_store_settings(run_state *r, bz_error *err)
 {
     const bz_store_model *store = &r->m.store;
-    const char *slash = strrchr(r->o->model, '/');
+    const char *slash = bz_os_last_slash(r->o->model);
     r->name = store->name ? store->name : slash && slash[1] ? slash + 1 : r->o->model;
     /* a diffusion model would fill whole canvases with thinking: only with --think */
     const bool thinks =
@@ -238,12 +251,11 @@ static int run_model(run_state *r, const char *prompt, size_t len)
         return fail(r, &err);
     }
     r->load_s = cli_seconds() - start;
-    for (int sound = 0; sound < 2; sound++) {
-        const char *const *list = sound ? r->o->sounds : r->o->images;
-        for (int i = 0; list[i]; i++) {
+    const char *const *const lists[] = {r->o->images, r->o->sounds, r->o->videos};
+    for (int kind = 0; kind < 3; kind++) {
+        for (int i = 0; lists[kind][i]; i++) {
             uint32_t tokens;
-            if (run_attach(r, sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE, list[i], &tokens, &err) !=
-                BZ_OK) {
+            if (run_attach(r, (bz_media_kind)kind, lists[kind][i], &tokens, &err) != BZ_OK) {
                 return fail(r, &err);
             }
         }
@@ -270,10 +282,11 @@ static int run(int argc, char **argv)
     static const char none[] = "";
     char pebble[PATH_MAX];
     cli_options o = {.model = none};
-    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxJNOSjLiobFXAGgZK", 2, &o);
+    int code = cli_parse(&cli_run_verb, argc, argv, "nckdETCmevqxJNOSjLiobFXAGgYZKHl13", 2, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
+    o.device = device_default(&o);
     if (!o.prompt && o.model != none && is_prompt(o.model)) {
         o.prompt = o.model;
         o.model = none;
@@ -338,17 +351,16 @@ const cli_verb cli_run_verb = {
     "elsewhere it\n"
     "reads the prompt from standard input. Text piped in beside a PROMPT is appended to it. The "
     "answer\n"
-    "goes to stdout, everything else to stderr. Ollama's spellings of options, such as "
-    "--hidethinking,\n"
-    "--nowordwrap and --think=false, work too.\n\n"
+    "goes to stdout, everything else to stderr. Ollama's --hidethinking, --nowordwrap and\n"
+    "--think=false work too.\n\n"
     "  -n, --max-tokens N         maximum tokens of the answer, thinking included\n"
     "  -c, --ctx N                context size in tokens (default: what fits in memory, up to "
     "32768)\n"
-    "      --context-shift off    refuse a conversation that is too long; on: leave out its oldest "
-    "turns\n"
-    "      --image FILE           send an image with the prompt; may be repeated\n"
-    "      --audio FILE           send an audio file with the prompt; may be repeated\n"
-    "      --image-tokens N       maximum tokens per image, 70 to 1120 (280)\n"
+    "      --context-shift off    refuse a conversation that is too long; on: its oldest turns go\n"
+    "      --image FILE, --audio FILE, --video FILE\n"
+    "                             send a file with the prompt\n"
+    "      --image-tokens N, --video-tokens N   maximum tokens per image (280), per frame (70)\n"
+    "      --video-frames N       maximum frames of a video (32)\n"
     "      --session FILE         continue the conversation in FILE, if it is there, and save it\n"
     "      --system TEXT          system prompt\n"
     "      --temp X               temperature; 0: always the most likely token\n"
@@ -358,6 +370,8 @@ const cli_verb cli_run_verb = {
     "      --stop TEXT            end the answer before this text; may be repeated\n"
     "      --format json|FILE     answer with JSON, or as the JSON schema in FILE says\n"
     "      --grammar FILE         answer as the GBNF grammar in FILE says\n"
+    "      --lora FILE[:SCALE]    apply a LoRA adapter; may be repeated\n"
+    "      --draft MODE           lookup: several tokens per pass, guessed ahead\n"
     "      --no-think             answer without thinking\n"
     "      --think                think first (default, except for diffusion models)\n"
     "      --hide-thinking        do not print the thinking (default unless stdout is a terminal)\n"
@@ -366,11 +380,11 @@ const cli_verb cli_run_verb = {
     "tool_call, done\n"
     "  -v, --verbose              print timings after the answer\n"
     "  -q, --quiet                no progress, no greeting\n"
-    "      --no-color             no colors, as with the environment variable NO_COLOR\n"
-    "      --no-wrap              break lines at the edge of the terminal, not between words\n"
+    "      --no-color             no colors, as with NO_COLOR set\n"
+    "      --no-wrap              break lines at the edge, not between words\n"
     "      --no-animation         diffusion models: print finished text only\n"
-    "      --threads N, --device cpu|gpu, --kernels avx512|avx2|neon|plain, --chunk N,\n"
-    "      --no-fuse\n"
+    "      --threads N, --device auto|cpu|gpu, --kernels NAME, --chunk N, --no-fuse\n"
+    "      --kv f16|q8|q4         KV cache in 16, 8 or 4 bits\n"
     "      --exact                float32 activations instead of int8: slower, more precise\n"
     "      --ple auto|resident|file   gpu: where per-layer embeddings are kept\n"
     "      --gpu-memory SIZE      gpu: limit for the weights, such as 8GB; layers beyond it are "
@@ -386,9 +400,9 @@ const cli_verb cli_run_verb = {
     "  -o, --out FILE             one line per prompt, in order (default: stdout). After an "
     "interruption\n"
     "                             the same command continues where it stopped\n"
-    "      --shard I/N            only lines I, I+N, I+2N ... (from 1)\n"
+    "      --shard I/N            only lines I, I+N, I+2N ... (from 1); 0 is N\n"
     "      --parallel N           prompts answered together, 1 to 64 (4)\n\n"
-    "Diffusion models use their own schedule: of the sampling options only --seed applies.\n"
+    "Of the sampling options, diffusion models use --seed only.\n"
     "The other sampling defaults come from the model's entry in Ollama's store, then from its "
     "file,\n"
     "then are temperature 1.0, top-k 64 and top-p 0.95. See also 'man bezel'.\n"};

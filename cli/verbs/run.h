@@ -48,8 +48,8 @@ uint32_t run_context(const run_state *r, const settings *s);
 bz_status run_save(const run_state *r, const char *path, bz_error *err);
 bz_status run_load(run_state *r, const char *path, bz_error *err);
 
-/* run_shift.c: `ask` for the conversation. When it leaves no room for an answer in the context, the
- * oldest turns are left out of it, whole, and the user is told. */
+/* run_shift.c: `ask` for the conversation, which loses its oldest turns if it leaves no room for an
+ * answer in the context; the user is told. */
 bz_status run_ask(run_state *r, const settings *s, ask_options *o, ask_answer *a, bz_error *err);
 
 /* Answers the conversation in r->conversation and prints the answer as text or, with --json, as
@@ -57,15 +57,14 @@ bz_status run_ask(run_state *r, const settings *s, ask_options *o, ask_answer *a
 bz_status run_answer(run_state *r, ask_answer *a, bz_error *err);
 
 bz_status run_encoder(run_state *r, bz_error *err); /* makes r->encoder unless it exists */
-/* Attaches an image or audio file to the next message. It is encoded now, so that errors show at
+/* Attaches a file to the next message. It is encoded now, so that errors show at
  * once. */
 bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_t *tokens,
                      bz_error *err);
 void run_detach(run_state *r);    /* clears the attached files; r->cache keeps them encoded */
 void run_set_aside(run_state *r); /* clears them and forgets their encoding */
-/* If a message only names a file, prints how to attach it: with commands[BZ_MEDIA_IMAGE] or
- * commands[BZ_MEDIA_AUDIO]. */
-void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2]);
+/* If a message only names a file, prints how to attach it: with the command of its kind. */
+void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[3]);
 /* Adds a user message with the attached files to r->conversation. They stay attached until
  * run_detach, as the message may be removed again. False: no memory. */
 bool run_add_user(run_state *r, const char *text, size_t len);

@@ -1,4 +1,4 @@
-/* Images and audio files attached to a message. */
+/* Images, audio files and videos attached to a message. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@ bz_status run_encoder(run_state *r, bz_error *err)
 {
     const bz_encoder_options o = {.size = sizeof o,
                                   .budget = r->o->image_tokens,
+                                  .frame_budget = r->o->video_tokens,
                                   .threads = r->o->threads,
                                   .kernels = r->o->kernels,
                                   .exact = r->o->exact};
@@ -26,8 +27,10 @@ bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_
     bz_media *media = NULL;
     bz_status status = run_encoder(r, err);
     if (status == BZ_OK) {
-        status = media_file_encode(r->encoder, kind, path, !r->o->quiet,
-                                   r->o->quiet ? NULL : media_file_note, NULL, NULL, &media, err);
+        const media_file_options fo = {.progress = !r->o->quiet,
+                                       .video_frames = r->o->video_frames,
+                                       .note = r->o->quiet ? NULL : media_file_note};
+        status = media_file_encode(r->encoder, kind, path, &fo, &media, err);
     }
     if (status != BZ_OK) {
         return status;
@@ -44,7 +47,7 @@ bz_status run_attach(run_state *r, bz_media_kind kind, const char *path, uint32_
         free(copy);
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a file name.");
     }
-    r->files[r->n_files++] = (attached_file){kind == BZ_MEDIA_AUDIO, copy};
+    r->files[r->n_files++] = (attached_file){kind, copy};
     return BZ_OK;
 }
 
@@ -61,13 +64,12 @@ void run_detach(run_state *r)
 void run_set_aside(run_state *r)
 {
     for (size_t i = 0; i < r->n_files; i++) {
-        media_cache_remove(&r->cache, r->files[i].sound ? BZ_MEDIA_AUDIO : BZ_MEDIA_IMAGE,
-                           r->files[i].path);
+        media_cache_remove(&r->cache, r->files[i].kind, r->files[i].path);
     }
     run_detach(r);
 }
 
-void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[2])
+void run_hint_files(const run_state *r, const char *text, size_t len, const char *commands[3])
 {
     bz_media_kind kind;
     char name[NAMED_FILE_MAX], shown[SHOW_SAFE_MAX];

@@ -1,20 +1,10 @@
 /* The prompt of `bezel run`: its argument, standard input, or both. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "cli/os.h"
 #include "cli/term.h"
 #include "cli/verbs/run.h"
-
-/* Whether someone piped or redirected text here. Devices, such as a terminal or /dev/null, have
- * none beside a prompt. */
-static bool has_text(int fd)
-{
-    struct stat st;
-    return fstat(fd, &st) == 0 &&
-           (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
-}
 
 static char *read_input(size_t *len)
 {
@@ -49,14 +39,14 @@ bool run_read_prompt(const cli_options *o, char **prompt, size_t *len)
     if (o->prompts) {
         return true;
     }
-    if (dash || (!o->prompt && (!isatty(STDIN_FILENO) || o->json))) {
+    if (dash || (!o->prompt && (!cli_os_is_terminal(CLI_STDIN) || o->json))) {
         *prompt = read_input(len);
         return *prompt != NULL;
     }
     if (!o->prompt) {
         return true;
     }
-    if (has_text(STDIN_FILENO)) {
+    if (cli_os_has_text(CLI_STDIN)) {
         char *text = read_input(len);
         if (!text) {
             return false;

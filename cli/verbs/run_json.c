@@ -64,6 +64,12 @@ void run_json_end(const run_state *r, const ask_answer *a)
     bz_json_put_float(&j, "generate_s", a->generate_s);
     put_rate(&j, "generate_tokens_per_s", a->generated, a->generate_s);
     bz_json_end(&j);
+    if (a->left_out) {
+        bz_json_key(&j, "context_shift");
+        bz_json_object(&j);
+        bz_json_put_uint(&j, "left_out", a->left_out);
+        bz_json_end(&j);
+    }
     bz_json_put_uint(&j, "seed", a->seed);
     end(&j);
 }

@@ -1,6 +1,6 @@
 /* Prints answers as text: the answer to stdout, everything else to stderr. */
-#include <unistd.h>
 
+#include "cli/os.h"
 #include "cli/verbs/run.h"
 #include "cli/term.h"
 
@@ -8,7 +8,7 @@
 static void write_wrapped(void *printer, const char *text, size_t len)
 {
     run_printer *p = printer;
-    term_put_model_text(p->thinking ? STDERR_FILENO : STDOUT_FILENO, text, len);
+    term_put_model_text(p->thinking ? CLI_STDERR : CLI_STDOUT, text, len);
     animate_text(&p->animation, text, len);
 }
 
@@ -18,7 +18,7 @@ static void restart(run_printer *p)
     wrap_restart(&p->wrap);
     p->animation.column = 0;
     p->wrap.columns =
-        p->r->wrap && term_is_tty(p->thinking ? STDERR_FILENO : STDOUT_FILENO) ? term_width : NULL;
+        p->r->wrap && term_is_tty(p->thinking ? CLI_STDERR : CLI_STDOUT) ? term_width : NULL;
 }
 
 void run_printer_init(run_printer *p, const run_state *r)
@@ -77,7 +77,7 @@ void run_print_part(void *printer, bz_turn_part part, const char *text, size_t l
         end_thinking(p);
         end_line(p);
         fprintf(stderr, "%sThe model called a tool: ", term_dim());
-        term_write_model_text(STDERR_FILENO, text, len);
+        term_write_model_text(CLI_STDERR, text, len);
         fprintf(stderr, "%s\n", term_plain());
     }
 }
@@ -144,6 +144,10 @@ void run_print_timings(const run_state *r, const ask_answer *a)
     fprintf(stderr, "%-22s%llu tokens\n", "eval count:", (unsigned long long)a->generated);
     print_duration("eval duration:", a->generate_s);
     print_rate("eval rate:", a->generated, a->generate_s);
+    if (a->drafted) {
+        fprintf(stderr, "%-22s%llu of %llu guessed tokens were right\n",
+                "drafts:", (unsigned long long)a->accepted, (unsigned long long)a->drafted);
+    }
     fprintf(stderr, "%-22s%s\n", "finish:", ask_finish_name(a->finish));
     fprintf(stderr, "%-22s%llu\n", "seed:", (unsigned long long)a->seed);
 }

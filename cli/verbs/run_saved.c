@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "base/os_program.h"
 #include "cli/term.h"
 #include "cli/verbs/run.h"
 
@@ -25,7 +26,7 @@ static char *state_path(const char *path, bz_error *err)
 static bool is_ours(const char *path)
 {
     char head[8] = {0};
-    FILE *f = fopen(path, "rbe");
+    FILE *f = bz_os_stream(path, "rb");
     const bool is = !f || (fread(head, 1, sizeof head, f) == sizeof head &&
                            memcmp(head, "BZSESSN", sizeof head) == 0);
     if (f) {

@@ -1,6 +1,7 @@
 /* Settings, context size and session of `bezel run`. */
 #include "base/os.h"
 #include "bezel_debug.h"
+#include "cli/adapters.h"
 #include "cli/verbs/run.h"
 
 enum { MAX_CONTEXT = 32768, MIN_CONTEXT = 2048, SNAPSHOTS = 4 };
@@ -24,17 +25,17 @@ bz_status run_settings(const run_state *r, settings *out, bz_error *err)
 
 /* Weights are mapped: those that do not fit are read again for every pass, which is slow but works,
  * and a smaller cache would not help. So the cache always counts, the weights only if they fit. */
-static uint32_t context_that_fits(const bz_model *m, uint32_t limit)
+static uint32_t context_that_fits(const bz_model *m, const char *kv, uint32_t limit)
 {
     bz_debug_memory need;
     const uint64_t available = bz_os_memory_available();
-    if (available == 0 || bz_debug_model_memory(m, 0, &need, NULL) != BZ_OK) {
+    if (available == 0 || bz_debug_model_memory(m, kv, 0, &need, NULL) != BZ_OK) {
         return limit;
     }
     uint64_t fixed = need.activation_bytes + SNAPSHOTS * need.snapshot_bytes;
     fixed += need.weight_bytes + fixed < available ? need.weight_bytes : 0;
     uint32_t context = limit;
-    while (context > MIN_CONTEXT && fixed + bz_debug_cache_bytes(m, context, 0) > available) {
+    while (context > MIN_CONTEXT && fixed + bz_debug_cache_bytes(m, kv, context, 0) > available) {
         context /= 2;
     }
     return context;
@@ -49,7 +50,7 @@ uint32_t run_context(const run_state *r, const settings *s)
     if (s->set[SET_NUM_CTX] && s->value[SET_NUM_CTX] <= limit) {
         return (uint32_t)s->value[SET_NUM_CTX];
     }
-    return context_that_fits(r->m.model, limit < MAX_CONTEXT ? limit : MAX_CONTEXT);
+    return context_that_fits(r->m.model, r->o->kv, limit < MAX_CONTEXT ? limit : MAX_CONTEXT);
 }
 
 bz_status run_session(run_state *r, bz_error *err)
@@ -67,14 +68,18 @@ bz_status run_session(run_state *r, bz_error *err)
                                    .kernels = o->kernels,
                                    .no_fuse = o->no_fuse,
                                    .exact = o->exact,
-                                   .snapshots = SNAPSHOTS};
+                                   .snapshots = SNAPSHOTS,
+                                   .kv = o->kv};
     bz_session *fresh = NULL;
     status = bz_session_new(&fresh, r->m.model, &so, err);
-    if (status == BZ_OK) {
+    status = status == BZ_OK ? adapters_use(&r->m, fresh, err) : status;
+    if (status != BZ_OK) {
+        bz_session_free(fresh);
+    } else {
         bz_session_free(r->session);
         r->session = fresh;
         r->context = so.context;
-        r->conversation.n_left_out = 0; /* there may be room for all of it */
+        conversation_see_all(&r->conversation); /* there may be room for it */
     }
     settings_free(&s);
     return status;

@@ -37,6 +37,7 @@ bz_status bz_write_sized(void *to, const void *from, size_t known, size_t first,
 #define BZ_READ_ENCODER(to, from, err)  BZ_READ_OPTIONS(bz_encoder_options, exact, to, from, err)
 #define BZ_READ_EMBEDDER(to, from, err) BZ_READ_OPTIONS(bz_embedder_options, exact, to, from, err)
 #define BZ_READ_EMBED(to, from, err)    BZ_READ_OPTIONS(bz_embed_options, title, to, from, err)
+#define BZ_WRITE_ADAPTER(to, from, err) BZ_WRITE_SIZED(bz_adapter_info, bytes, to, from, err)
 #define BZ_READ_BATCH(to, from, err)    BZ_READ_OPTIONS(bz_batch_options, kernels, to, from, err)
 #define BZ_READ_DENOISE(to, from, err)  BZ_READ_OPTIONS(bz_denoise_options, user, to, from, err)
 

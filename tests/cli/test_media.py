@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Images and audio through the program: encode, logits, run, and its messages about bad files.
+"""Images, audio and video through the program: encode, logits, run, and its messages about bad files.
 
     test_media.py PROGRAM MODELS
 
@@ -8,6 +8,7 @@ Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
 import base64
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -19,6 +20,7 @@ sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "suppor
 import numpy as np  # noqa: E402
 from cases import case, finish, need, same  # noqa: E402
 import gguf_io as g  # noqa: E402
+from avi import avi, golden_frames  # noqa: E402
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 GOLDEN = os.path.join(ROOT, "build", "golden")
@@ -202,6 +204,75 @@ with tempfile.TemporaryDirectory() as work:
         need(answers[5]["usage"]["completion_tokens"] > 0, "no answer")
         same(run().stdout, r.stdout, "a second run")
 
+    def videos():
+        """all golden cases: chosen frames, their times, and the first patch, through a container"""
+        gold = g.Reader(os.path.join(GOLDEN, "video", "golden.gguf"))
+        for k, (n, height, width, rate, args) in enumerate(((100, 48, 96, (30, 1), []), (61, 90, 40, (1, 50), ["--video-frames", "7"]),
+                                                            (3, 48, 48, (24, 1), []), (50, 100, 60, (25, 2), ["--video-frames", "5", "--video-tokens", "140"]))):
+            file = write(f"{k}.avi", avi(golden_frames(n, height, width), rate))
+            got, said = encode(E, "--video", file, *args, "--features", path("features.f32"))
+            patches = gold.get(f"case.{k}.patches")[:gold.get(f"case.{k}.frames")[0]]
+            need(f"{len(patches)} frames, {sum(patches) // 9} tokens of 128" in said and len(got) == sum(patches) // 9 * 128, said)
+            features = np.fromfile(path("features.f32"), np.float32).reshape(-1, 768)
+            need(len(features) == sum(patches), f"{len(features)} patches")
+            want = gold.get(f"case.{k}.first_patch").reshape(256, 3).T.ravel()
+            need(np.abs((features[0] + 1) / 2 - want).max() < 1e-6, "the first patch")
+            # the frames themselves, as images: which ones were taken
+            wanted = len(patches)
+            for i in (0, wanted // 2, wanted - 1):
+                ppm = write("frame.ppm", b"P6 %d %d 255\n" % (width, height) + golden_frames(n, height, width)[i * n // wanted].tobytes())
+                one, _ = encode(E, "--image", ppm, "--image-tokens", args[3] if len(args) > 2 else "70")
+                need(np.array_equal(one, got.reshape(wanted, -1)[i]), f"frame {i} of case {k}")
+
+    def run_video():
+        file = write("clip.avi", avi(golden_frames(40, 48, 48), (20, 1)))
+        ask = lambda *args: bezel("run", *WHOLE, *args, "-n", "4", "--temp", "0", "--no-think", "-q", "--json", "hello")
+        done = lambda r: json.loads(r.stdout.splitlines()[-1])["usage"]["prompt_tokens"]
+        plain, four, two = ask(), ask("--video", file, "--video-frames", "4"), ask("--video", file, "--video-frames", "2", "--audio", sound)
+        need(plain.returncode == four.returncode == two.returncode == 0, plain.stderr + four.stderr + two.stderr)
+        # mm:ss and spaces are 8 tokens of this vocabulary, then begin, 64 and end
+        same(done(four), done(plain) + 4 * (64 + 2 + 6) + 3, "tokens of four frames")
+        same(done(two), done(plain) + 2 * (64 + 2 + 6) + 1 + 35, "two frames and audio")
+        one_sentence(bezel("run", *WHOLE, "--video", write("text.mp4", b"hello"), "-q", "hi"), 1, "text.mp4", "not a video")
+        one_sentence(bezel("run", *WHOLE, "--video", write("sound.mp4", wav(np.zeros(9))), "-q", "hi"), 1, "sound.mp4", "not a video")
+        half = open(file, "rb").read()
+        one_sentence(bezel("run", *WHOLE, "--video", write("head.avi", half[:300]), "-q", "hi"), 1, "head.avi")
+        for n, words in (("0", "1 to 1024"), ("1025", "1 to 1024")):
+            r = bezel("run", *WHOLE, "--video", file, "--video-frames", n, "hi")
+            need(r.returncode == 2 and words in r.stderr, r.stderr)
+        r = bezel("run", *WHOLE, f"What is in {file}?", "-n", "1")
+        need("--video" in r.stderr and "attaches it" in r.stderr, r.stderr)
+        one_sentence(bezel("run", "pebble-diffusion", "--video", file, "-q", "hi"), 4, "no video")
+        lines = [{"messages": [{"role": "user", "content": [part, {"type": "text", "text": "hi"}]}], "options": {"num_predict": 4}}
+                 for part in ({"type": "video_url", "video_url": {"url": address(file, "video/x-msvideo")}}, {"type": "video", "video": file},
+                              {"type": "video", "video": path("none.mp4")})]
+        r = bezel("run", *WHOLE, "--prompts", write("v.jsonl", "".join(json.dumps(x) + "\n" for x in lines).encode()), "--video-frames", "4", "--ctx", "1024")
+        answers = [json.loads(x) for x in r.stdout.splitlines()]
+        need('usage' in answers[0] and 'usage' in answers[1], r.stdout)
+        same(answers[0]["usage"], answers[1]["usage"], "a data: address and a file")
+        need(answers[0]["usage"]["prompt_tokens"] > 4 * 64 and "none.mp4" in answers[2]["error"]["message"], r.stdout)
+
+    def containers():
+        """what an encoder made, with frames between key frames, and a phone's rotation"""
+        if not shutil.which("ffmpeg"):
+            return
+        frames = np.repeat(np.arange(60, dtype=np.uint8)[:, None] * 4, 64 * 96 * 3, 1).reshape(60, 64, 96, 3)  # brighter and brighter
+        frames[:, :, 48:] //= 2   # the right half darker
+        file = write("made.avi", avi(frames, (30, 1)))
+        make = lambda out, *args: need(subprocess.run(["ffmpeg", "-loglevel", "error", "-y", "-i", file, *args, path(out)]).returncode == 0, out)
+        make("a.mp4", "-c:v", "mpeg4", "-q:v", "2", "-g", "12", "-bf", "2")
+        make("a.webm", "-c:v", "libvpx", "-b:v", "1M")
+        make("a.gif")
+        make("turned.mp4", "-c:v", "mpeg4", "-q:v", "2", "-metadata:s:v:0", "rotate=90")
+        for name in ("a.mp4", "a.webm", "a.gif", "turned.mp4"):
+            got, said = encode(E, "--video", path(name), "--video-frames", "10", "--features", path("features.f32"))
+            mean = np.fromfile(path("features.f32"), np.float32).reshape(10, -1).mean(1) / 2 + 0.5
+            total = 50 if name == "a.gif" else 60   # a GIF has at most 50 frames per second, or 33
+            want = 0.75 * 4 * np.arange(10) * 6 / 255
+            need("10 frames" in said and np.abs(mean - want).max() < (0.03 if total == 60 else 0.06), f"{name}: {mean} {want}")
+            need(name != "turned.mp4" or np.fromfile(path("features.f32"), np.float32).reshape(10, -1, 768)[9, 0].mean() !=
+                 np.fromfile(path("features.f32"), np.float32).reshape(10, -1, 768)[9, -1].mean(), name)
+
     def bench():
         r = bezel("bench", *WHOLE, "--media", "--repeat", "1")
         lines = [x.split() for x in r.stdout.splitlines()]
@@ -215,6 +286,9 @@ with tempfile.TemporaryDirectory() as work:
     case("run with an image and audio", run)
     case("a file that is only named in a prompt", named)
     case("bench --media", bench)
+    case("the golden videos, from a file", videos)
+    case("run with a video, and in a file of prompts", run_video)
+    case("videos of other codecs", containers)
     case("data: addresses and base64", data_addresses)
     case("a file of prompts with images and audio", prompts)
     case("bad files are refused with one sentence", bad_files)

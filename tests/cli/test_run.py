@@ -5,20 +5,17 @@
 
 Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
 """
-import array
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need, same  # noqa: E402
-from progress import PATIENCE, wait_until  # noqa: E402
+from progress import PATIENCE, wait_until, writes_to_full_pipe  # noqa: E402
 
 import scripted
 
@@ -115,13 +112,42 @@ def sessions():
     same(out, "The sky is blue.\n", "an answer all the same")
     need("it is damaged or cut off. The conversation is read again." in err, err)
     need(run(model, "And now?", "--session", path, "--no-think")[1] == "", "the state is whole again")
+    err = run(model, "And now?", "--session", path, "--no-think", "--kv", "q4")[1]
+    need("was saved with keys and values in f16, this session keeps them in q4" in err, err)
+    need(run(model, "And now?", "--session", path, "--no-think", "--kv", "q4")[1] == "", "it is of that type now")
     err = run(TINY, "x", "--session", path, "-n", "1")[1]
-    need("was saved with another model. The conversation is read again." in err, err)
+    need("was saved with another model, or with other adapters or scales. The conversation is read again." in err, err)
     with open(path, "w") as f:
         f.write("mine")
     err = run(model, "x", "--session", path, code=2)[1]
     need("not a saved chat" in err and open(path).read() == "mine", err)
     need("--prompts" in run(model, "--prompts", path, "--session", path, code=2)[1], "--prompts")
+
+
+def long_conversations():
+    """the oldest turns go, a tool's call with its results, the pinned ones stay, and all stay in the file"""
+    path = os.path.join(folder, "long.json")
+    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "First."}, {"role": "assistant", "content": "Pinned."}]
+    for i in range(12):
+        turns += [{"role": "user", "content": f"Question {i}: why is that so?"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look", "arguments": {"i": i}}}]},
+                  {"role": "tool", "tool_name": "look", "content": "found"}, {"role": "assistant", "content": "It is so because it is."}]
+    saved = {"model": "x", "pinned": 3, "messages": turns}
+
+    def ask(*args, **more):
+        with open(path, "w") as f:
+            json.dump(saved, f)
+        return run(SKY, "And why this?", "--session", path, "--no-think", "-c", "512", *args, **more)
+
+    out, err = ask("--json")
+    done = json.loads(out.splitlines()[-1])
+    left_out = done["context_shift"]["left_out"]
+    need(left_out % 4 == 0 and 4 <= left_out < 48 and done["usage"]["prompt_tokens"] <= 384, f"{done}")
+    need("no longer sees the oldest turns" in err, err)
+    with open(path) as f:
+        same(len(json.load(f)["messages"]), len(turns) + 2, "messages in the file")
+    need("the context holds 512" in ask("--context-shift", "off", code=1)[1], "--context-shift off")
+    same(ask("--context-shift", "on", "-q"), ("The sky is blue.\n", ""), "--quiet")
+    need("'--context-shift' does not work" in run(SKY, "--prompts", path, "--context-shift", "on", code=2)[1], "--prompts")
 
 
 def spellings_of_ollama():
@@ -236,10 +262,25 @@ def seeds():
          "a penalty that looks at nothing")
 
 
+def drafts():
+    """guessed tokens change how an answer comes, not what it says"""
+    want = run(LOOP, "x", "-n", "60")[0]
+    out, err = run(LOOP, "x", "-n", "60", "--draft", "lookup", "-v")
+    same(out, want, "the answer")
+    guesses = [line for line in err.splitlines() if line.startswith("drafts:")]
+    need(guesses and "guessed tokens were right" in guesses[0], err)
+    right, of = int(guesses[0].split()[1]), int(guesses[0].split()[3])
+    need(0 < right <= of <= 59, guesses[0])
+    out, err = run(LOOP, "x", "-n", "60", "--draft", "off", "-v")
+    need(out == want and "drafts:" not in err, "off")
+    need("use lookup or off" in run(LOOP, "x", "--draft", "magic", code=2)[1], "an unknown way")
+    need("--prompts" in run(LOOP, "--prompts", "-", "--draft", "lookup", code=2)[1], "a file of prompts")
+
+
 def bad_values():
     for args in (["--temp", "x"], ["--temp", "-1"], ["--top-p", "1.5"], ["--top-k", "2.5"], ["--min-p", "nan"], ["--seed", "-7"],
                  ["-n", "-3"], ["--think", "--no-think"], ["--show-thinking", "--hide-thinking"], ["--out", "f"],
-                 ["--shard", "1/2"], ["--device", "toaster"], ["--repeat-penalty", "0"]):
+                 ["--shard", "1/2"], ["--device", "toaster"], ["--repeat-penalty", "0"], ["--kv", "q5"]):
         out, err = run(SKY, "x", *args, code=2)
         need(out == "" and err.startswith("bezel"), f"{args}: {out!r} {err!r}")
     _, err = run(SKY, "two", "words", code=2)
@@ -298,23 +339,13 @@ def timings():
     need(err.count("tokens/s") == 2 and "6 tokens\n" in err, err)
 
 
-def unread(pipe):
-    """bytes in the pipe"""
-    n = array.array("i", [0])
-    fcntl.ioctl(pipe, termios.FIONREAD, n)
-    return n[0]
-
-
 def interrupted():
     """also while the program waits for a slow reader: no text is lost, and nothing is on stderr"""
     for slow_reader in False, True:
-        p = subprocess.Popen([BEZEL, "run", LOOP, "x", "--no-think", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV, bufsize=0)
-        size = fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
-        first = b""
-        while len(first) < 19:
-            first += p.stdout.read(19)
-        if slow_reader:               # the pipe has no room for another line
-            wait_until(lambda: unread(p.stdout) > size - 19, "full pipe")
+        p = subprocess.Popen([BEZEL, "run", LOOP, "x", "--no-think", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV, bufsize=0, pipesize=4096)
+        first = p.stdout.read(1)
+        if slow_reader:
+            wait_until(lambda: writes_to_full_pipe(p.pid), "full pipe")
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=PATIENCE)
         same([p.returncode, err], [130, b""], "Ctrl-C")
@@ -341,9 +372,9 @@ def closed_pipe():
 
 def main():
     started = time.time()
-    for name, what in (("run answers on stdout", plain), ("text piped in beside a prompt", beside_a_prompt), ("a session in a file", sessions), ("Ollama's spellings", spellings_of_ollama), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
+    for name, what in (("run answers on stdout", plain), ("text piped in beside a prompt", beside_a_prompt), ("a session in a file", sessions), ("a conversation that is too long", long_conversations), ("Ollama's spellings", spellings_of_ollama), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
                        ("control tokens are not shown", control_tokens), ("stop strings", stops), ("lengths", lengths),
-                       ("seeds and sampling", seeds), ("bad values", bad_values), ("system prompt", system),
+                       ("seeds and sampling", seeds), ("drafts", drafts), ("bad values", bad_values), ("system prompt", system),
                        ("parameters of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):
         case(name, what)
     if os.environ.get("BEZEL_SHOW"):

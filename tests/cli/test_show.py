@@ -189,6 +189,17 @@ def check_memory(facts):
     same(memory["by_context"][-1]["context"], m["context"], "largest context")
 
 
+def check_cache_types(path):
+    """Blocks of 32 numbers and an f16: 34 and 18 bytes instead of 64, also in what is predicted for a GPU."""
+    facts = {kv: json.loads(answer("show", path, "--json", "--kv", kv)) for kv in ("f16", "q8", "q4")}
+    for kv, size in (("q8", 34), ("q4", 18)):
+        for key in ("cache_bytes", "snapshot_bytes"):
+            get = (lambda f: [e[key] for e in f["memory"]["by_context"]]) if key == "cache_bytes" else (lambda f: [f["memory"][key]])
+            same([64 * n for n in get(facts[kv])], [size * n for n in get(facts["f16"])], f"{key} in {kv}")
+        same(64 * facts[kv]["gpu"]["cache_bytes"], size * facts["f16"]["gpu"]["cache_bytes"], f"GPU, {kv}")
+    need(b"Cache in q4," in answer("show", path, "--kv", "q4"), "the table names the type")
+
+
 def check_json(path, want):
     facts = json.loads(answer("show", path, "--json"))
     same(facts["verdict"]["runs"], True, "verdict")
@@ -468,6 +479,7 @@ def main():
         case("show a file that is not a model", check_not_a_model, tmp)
         case("show text with control characters", check_hostile, tmp)
         case("show's options", check_usage, e_like)
+        case("show the memory of each type of KV cache", check_cache_types, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "pebble.gguf"))
         case("show --wgsl", check_wgsl)
         found = sorted(os.listdir(models)) if models and os.path.isdir(models) else []
         parts = [os.path.join(models, f) for f in found if "-of-" in f and f.endswith(".gguf")]

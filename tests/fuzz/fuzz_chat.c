@@ -1,6 +1,7 @@
 /* Any JSON as a chat request: refused with a reason, or a prompt in which every control
  * token is one that the template wrote. */
 #include "text/chat.h"
+#include "text/shift.h"
 #include "text/request.h"
 #include "text/parse.h"
 #include "../support/small_vocab.h"
@@ -71,6 +72,37 @@ static void parse_back(const bz_prompt *p, const bz_conversation *chat)
     bz_ids_free(&ids);
 }
 
+/* Messages begin in order, and what a shorter context leaves out can be rendered without. */
+static void shorten(const bz_prompt *p, const bz_conversation *chat, bz_arena *arena)
+{
+    const size_t n = chat->n_messages;
+    uint32_t *tokens = bz_arena_array(arena, n + 1, sizeof *tokens);
+    bool *out = bz_arena_alloc(arena, n + 1);
+    bz_message *left = bz_arena_array(arena, n + 1, sizeof *left);
+    bz_conversation shorter = *chat;
+    bz_prompt again = {0};
+    bz_error err = {0};
+    must(tokens && out && left && p->starts[n] <= p->generation);
+    memset(out, 0, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        must(p->starts[i] <= p->starts[i + 1]);
+        tokens[i] = (uint32_t)(p->starts[i + 1] - p->starts[i]);
+    }
+    const size_t count =
+        bz_shift_choose(chat->messages, n, tokens, 1, (uint32_t)(p->starts[n] / 2), out);
+    shorter.messages = left;
+    shorter.n_messages = 0;
+    for (size_t i = 0; i < n; i++) {
+        must(!out[i] || (chat->messages[i].role != BZ_ROLE_SYSTEM && i + 1 < n));
+        if (!out[i]) {
+            left[shorter.n_messages++] = chat->messages[i];
+        }
+    }
+    must(shorter.n_messages + count == n);
+    must(bz_chat_render(&again, &shorter, &err) == BZ_OK);
+    bz_prompt_free(&again);
+}
+
 /* Settings are in range or refused with a sentence. */
 static void check_settings(const bz_json_node *request, bz_arena *arena)
 {
@@ -107,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!status) {
             check_prompt(&prompt, &chat);
             parse_back(&prompt, &chat);
+            shorten(&prompt, &chat, &arena);
         } else {
             must(status == BZ_BAD_REQUEST && err.code == status && err.text[0] && prompt.n == 0);
         }

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(path);
     bz_media_kind kind;
     char name[NAMED_FILE_MAX];
-    if (named_file(text, size, &kind, name) && (strlen(name) > size || kind > BZ_MEDIA_AUDIO)) {
+    if (named_file(text, size, &kind, name) && (strlen(name) > size || kind > BZ_MEDIA_VIDEO)) {
         abort();
     }
     free(text);

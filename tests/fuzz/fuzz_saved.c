@@ -54,7 +54,7 @@ static void chat(const uint8_t *data, size_t size)
     }
     bz_json_buffer request = {0}, again = {0};
     settings s = {0};
-    must(conversation_request(&t, false, &s, &request));
+    must(conversation_request(&t, false, true, &s, &request));
     for (size_t i = 0; i < t.n; i++) {
         bz_arena arena = {0};
         bz_str role, text;
@@ -65,7 +65,7 @@ static void chat(const uint8_t *data, size_t size)
     conversation copy = {0};
     const int saved = file_of(request.text, request.n, other);
     must(conversation_load(&copy, other, &err) == BZ_OK &&
-         conversation_request(&copy, false, &s, &again));
+         conversation_request(&copy, false, true, &s, &again));
     must(request.n == again.n && memcmp(request.text, again.text, again.n) == 0);
     free(request.text);
     free(again.text);

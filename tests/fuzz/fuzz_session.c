@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(file, SAVED_MAGIC, sizeof SAVED_MAGIC);
     memcpy(file + sizeof SAVED_MAGIC, data, size);
-    bz_saved_model_hash(s->model, &own);
+    bz_saved_model_hash(s->model, s->adapters, &own);
     if (size >= sizeof own) {
         memcpy(file + hashes, own.model, sizeof own.model + sizeof own.weights);
     }
