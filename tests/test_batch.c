@@ -5,6 +5,7 @@
 
 #include "bezel_batch.h"
 #include "support/check.h"
+#include "support/golden.h"
 
 enum { SEQUENCES = 3, TOKENS = 12, CONTEXT = 128 };
 
@@ -15,6 +16,8 @@ typedef struct tokens {
     size_t n;
     bz_finish finish;
 } tokens;
+
+static const char *kv; /* the type of the caches */
 
 static bz_generate_options options_of(size_t i)
 {
@@ -53,7 +56,7 @@ static bool run_job(bz_status started, bz_job *job, tokens *t)
 static void generate_alone(const bz_model *model, uint32_t context, size_t i, const int32_t *ids,
                            size_t n, tokens *t)
 {
-    const bz_session_options so = {.size = sizeof so, .context = context};
+    const bz_session_options so = {.size = sizeof so, .context = context, .kv = kv};
     const bz_generate_options go = options_of(i);
     bz_session *s = NULL;
     bz_job *job = NULL;
@@ -95,12 +98,13 @@ static void on_batch_event(void *user, const bz_batch_event *e)
 
 static void test_tokens(const bz_model *model)
 {
-    const bz_batch_options bo = {.size = sizeof bo, .slots = SEQUENCES, .context = CONTEXT};
+    const bz_batch_options bo = {
+        .size = sizeof bo, .slots = SEQUENCES, .context = CONTEXT, .kv = kv};
     bz_batch *b = NULL;
     tokens got[SEQUENCES];
     run r = {.running = 0};
     memset(got, 0, sizeof got);
-    begin("sequences together get the tokens of sessions");
+    begin("%s: sequences together get the tokens of sessions", kv ? kv : "f16");
     CHECK(bz_batch_new(&b, model, &bo, NULL) == BZ_OK);
     for (size_t i = 0; b && i < SEQUENCES; i++) {
         const bz_generate_options go = options_of(i);
@@ -170,13 +174,16 @@ static uint32_t start_shared(const bz_model *model, bz_batch *b, run *r, size_t 
 
 static void test_shared_prefix(const bz_model *model)
 {
-    const bz_batch_options bo = {.size = sizeof bo, .slots = MANY, .context = LONG_CONTEXT};
+    const bz_batch_options bo = {
+        .size = sizeof bo, .slots = MANY, .context = LONG_CONTEXT, .kv = kv};
     bz_batch *b = NULL;
     static tokens got[MANY], want[MANY], stopped;
     run r = {.running = 0};
     int32_t ids[LONG_CONTEXT];
     size_t total = 0;
-    begin("many sequences share a prefix, which is computed about once");
+    memset(got, 0, sizeof got);
+    memset(&stopped, 0, sizeof stopped);
+    begin("%s: many sequences share a prefix, which is computed about once", kv ? kv : "f16");
     CHECK(bz_batch_new(&b, model, &bo, NULL) == BZ_OK);
     for (size_t i = 0; i < MANY; i++) { /* a third at once, the others between steps */
         start_shared(model, b, &r, i, &got[i]);
@@ -298,8 +305,13 @@ int main(void)
         printf("FAIL models/pebble.gguf: %s\n", err.text);
         return 1;
     }
-    test_tokens(model);
-    test_shared_prefix(model);
+    static const char *const types[] = {NULL, "q4", "q8"};
+    for (size_t i = 0; i < (quick_run() ? 2 : 3); i++) {
+        kv = types[i];
+        test_tokens(model);
+        test_shared_prefix(model);
+    }
+    kv = NULL;
     test_turns(model);
     test_refusals(model);
     bz_model_free(model);

@@ -147,6 +147,46 @@ static void run_case(const char *what, const char *model_name, const char *golde
     golden_close(&g);
 }
 
+/* What each type of KV cache adds to the error: f32 activations, the root mean square of the
+ * logits' error over that of the logits, all 48 positions. Random models with heads of 16 and 32
+ * amplify rounding: trained ones do less. */
+static void run_cache(const char *name, const char *model_name, const char *golden_name,
+                      const double bounds[3])
+{
+    static const char *const types[] = {"f16", "q8", "q4"};
+    golden g;
+    golden_open(&g, golden_name);
+    bz_model *m = open_or_fail(model_name);
+    size_t n, n_logits;
+    const int32_t *ids = golden_i32(&g, &n, "text.2.tokens");
+    const float *want = golden_f32(&g, &n_logits, "text.2.logits");
+    float *logits = malloc(n_logits * sizeof *logits);
+    double last = 0;
+    for (int t = 0; t < 3; t++) {
+        begin("%s with keys and values in %s", name, types[t]);
+        bz_error err = {0};
+        bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                                 .exact = true,
+                                                                 .kv = types[t],
+                                                                 .threads = 2});
+        CHECKF(prefill(s, ids, n, 0, logits, &err) == BZ_OK, "%s", err.text);
+        double sum = 0, error = 0;
+        for (size_t i = 0; i < n_logits; i++) {
+            const double d = (double)logits[i] - (double)want[i];
+            sum += (double)want[i] * (double)want[i];
+            error += d * d;
+        }
+        const double relative = sqrt(error / sum);
+        printf("  %s: %.2g\n", types[t], relative);
+        CHECKF(relative > last && relative < bounds[t], "off by %g", relative);
+        last = relative;
+        bz_session_free(s);
+    }
+    free(logits);
+    bz_model_free(m);
+    golden_close(&g);
+}
+
 int main(void)
 {
     /* Short runs are for another instruction set: test_kernels has odd numbers of rows there, and
@@ -169,6 +209,14 @@ int main(void)
         run_case("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"),
                  chunks[i], NULL);
     }
+    run_cache("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"),
+              (double[]){2e-3, 0.05, 0.6});
+    run_cache("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"),
+              (double[]){3e-3, 0.12, 0.9});
+    run_cache("dense-like", golden_path("dense-like/text.gguf"),
+              golden_path("dense-like/golden.gguf"), (double[]){2e-3, 0.04, 0.5});
+    run_cache("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"),
+              (double[]){2e-3, 0.04, 0.5});
     run_case("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"), 512,
              "plain");
     run_case("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"),

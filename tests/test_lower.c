@@ -9,10 +9,12 @@
 #include "gpu/run/weights.h"
 #include "model/diffusion.h"
 #include "model/text.h"
+#include "session/adapter.h"
 #include "session/model.h"
 #include "support/check.h"
 #include "support/forward.h"
 #include "support/golden.h"
+#include "support/lora.h"
 #include "support/media.h"
 #include "support/parity.h"
 #include "support/random.h"
@@ -189,11 +191,11 @@ static void check_plan(bz_plan *plan, const gpu_weights *w, const uint8_t *const
     gpu_lower_input in = {
         .plan = plan, .weights = &w->map, .host_weights = bytes, .limits = &large, .fuse = true};
     begin("%s, %u rows", what, plan->rows);
-    in.f32_cache = true;
+    in.cache = BZ_CACHE_F32;
     const uint32_t exact = check_lists(&in);
     in.fuse = false;
     const uint32_t exact_unfused = check_lists(&in);
-    in.f32_cache = false;
+    in.cache = BZ_CACHE_F16;
     in.packed = true;
     const uint32_t unfused = check_lists(&in);
     in.fuse = true;
@@ -225,6 +227,41 @@ static void test_text(const char *name, const counts want[4])
     }
     gpu_weights_free(&w, NULL);
     bz_model_free(m);
+}
+
+/* Every matrix has an adapter: groups end where their results are adapted. */
+static void test_adapted(const char *name)
+{
+    static const uint32_t rows[] = {1, 8, 64, 512};
+    char path[256], what[64];
+    golden file;
+    gguf_build built;
+    gpu_weights w;
+    bz_adapter_set *set = NULL;
+    bz_error err = {0};
+    snprintf(path, sizeof path, "build/models/%s.gguf", name);
+    snprintf(what, sizeof what, "%s, adapted", name);
+    begin("%s: weights are placed", what);
+    golden_open(&file, path);
+    bz_model *m = open_or_fail(path);
+    lora_begin(&built, "gemma4", 4);
+    lora_all(&built, &file.gguf);
+    gb_finish(&built);
+    bz_adapter *a = built_adapter_or_fail(m, &built);
+    CHECK(bz_adapter_set_new(&set, m, &(bz_adapter_use){a, 1}, 1, &err) == BZ_OK);
+    CHECK(gpu_weights_place(&w, &large, &set->table, BZ_NO_WEIGHT, &err) == BZ_OK);
+    for (int i = 0; i < 4; i++) {
+        bz_plan *plan = NULL;
+        if (CHECKF(bz_text_record(&set->text, rows[i], 1, &plan, &err) == BZ_OK, "%s", err.text)) {
+            check_plan(plan, &w, set->bytes, what, NULL);
+        }
+    }
+    gpu_weights_free(&w, NULL);
+    bz_adapter_set_free(set);
+    bz_adapter_free(a);
+    bz_model_free(m);
+    gb_free(&built);
+    golden_close(&file);
 }
 
 static void test_canvas(void)
@@ -805,6 +842,8 @@ int main(void)
               (counts[]){{1, 96, 213}, {8, 96, 213}, {64, 134, 301}, {512, 134, 273}});
     test_text("tiny-dense-q6_k",
               (counts[]){{1, 46, 141}, {8, 46, 141}, {64, 86, 205}, {512, 86, 183}});
+    test_adapted("tiny-e-q4_k_m");
+    test_adapted("tiny-moe-q4_k_m");
     test_canvas();
     test_towers();
     test_rules();

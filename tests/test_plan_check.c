@@ -7,7 +7,7 @@
 #include "support/check.h"
 
 enum { D = 8, HEADS = 2, HEAD = 4, KV_HEADS = 1, FFN = 12, VOCAB = 20, EXPERTS = 4, USED = 2 };
-enum { KERNEL = 3, WINDOW = 3, BINS = 4, FRAMES = 4, CHANNELS = 5, ODD = 7 };
+enum { KERNEL = 3, WINDOW = 3, BINS = 4, FRAMES = 4, CHANNELS = 5, ODD = 7, RANK = 3 };
 
 static bz_weight_info infos[64];
 static bz_weights weights = {.info = infos};
@@ -49,12 +49,18 @@ static bz_tensor record_text(bz_plan *p)
     bz_tensor r = bz_mul_vector(p, x, vector("router_scale", D), 1, "mul_vector");
     r = bz_linear(p, r, matrix("router", D, EXPERTS), "router");
     bz_route(p, r, USED, &ids, &by, "route");
-    bz_tensor e = bz_expert_linear(p, x, ids, weight("gate_up", BZ_F16, D, 2 * FFN, EXPERTS), USED,
-                                   "expert_linear");
-    e = bz_geglu_fused(p, e, FFN, "geglu_fused");
+    bz_tensor gate_up = bz_expert_linear(p, x, ids, weight("gate_up", BZ_F16, D, 2 * FFN, EXPERTS),
+                                         USED, "expert_linear");
+    bz_tensor e = bz_geglu_fused(p, gate_up, FFN, "geglu_fused");
     e = bz_expert_linear(p, e, ids, weight("down", BZ_F16, FFN, D, EXPERTS), USED, "expert_down");
     e = bz_expert_sum(p, e, ids, by, vector("expert_scale", EXPERTS), USED, "expert_sum");
     x = bz_geglu(p, bz_add(p, q, x, 1, "sum"), e, "geglu");
+    bz_tensor low = bz_linear(p, x, matrix("lora_a", D, RANK), "low");
+    bz_add_low_rank(p, x, low, BZ_NO_TENSOR, weight("lora_b", BZ_F32, 16, RANK, 1), 1, 0.5f,
+                    "add_low_rank");
+    low = bz_expert_linear(p, x, ids, weight("experts_a", BZ_F32, D, RANK, EXPERTS), USED, "lows");
+    bz_add_low_rank(p, gate_up, low, ids, weight("experts_b", BZ_F32, 16, RANK, EXPERTS * 2), USED,
+                    0.5f, "add_low_rank_experts");
     bz_cut(p, "cut");
     bz_mean_rows(p, x, "mean_rows");
     x = bz_take_rows(p, x, "take_rows");

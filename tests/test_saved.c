@@ -19,10 +19,16 @@ static char folder[] = "/tmp/bezel-saved-XXXXXX";
 static char path[100];
 static int32_t prompt[CONTEXT];
 
+static const char *kv; /* the type of the caches; NULL: f16, or f32 if exact */
+
 static bz_session *new_session(const bz_model *m, bool exact, uint32_t context, uint32_t chunk)
 {
-    const bz_session_options o = {
-        .size = sizeof o, .exact = exact, .threads = 1, .context = context, .chunk = chunk};
+    const bz_session_options o = {.size = sizeof o,
+                                  .exact = exact,
+                                  .threads = 1,
+                                  .context = context,
+                                  .chunk = chunk,
+                                  .kv = kv};
     return session_or_fail(m, &o);
 }
 
@@ -83,6 +89,9 @@ static void test_same(const bz_model *m, const char *name, bool exact)
     bz_session_free(t);
     bz_session_free(s);
 
+    if (kv) {
+        return;
+    }
     begin("%s %s: other caches are computed again", name, exact ? "exact" : "8 bit");
     s = talked(m, exact);
     t = new_session(m, !exact, CONTEXT, 16);
@@ -93,6 +102,36 @@ static void test_same(const bz_model *m, const char *name, bool exact)
     CHECK(generate(t, made, ANSWER) == ANSWER);
     bz_session_free(t);
     bz_session_free(s);
+}
+
+/* The type of keys and values is part of the file. */
+static void test_types(const bz_model *m)
+{
+    static const char *const types[] = {NULL, "q8", "q4"};
+    for (int i = 1; i < 3; i++) {
+        kv = types[i];
+        test_same(m, kv, false);
+    }
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 3; j++) {
+            bz_error err = {0};
+            begin("saved with %s, loaded with %s", i ? types[i] : "f16", j ? types[j] : "f16");
+            kv = types[i];
+            bz_session *s = talked(m, false);
+            CHECK(bz_session_save(s, path, &err) == BZ_OK);
+            kv = types[j];
+            bz_session *t = new_session(m, false, CONTEXT, 16);
+            go(t, prompt, 20, 0);
+            const bz_status status = bz_session_load(t, path, &err);
+            CHECKF(status == (i == j ? BZ_OK : BZ_BAD_REQUEST), "%s", err.text);
+            CHECK(i == j ||
+                  (strstr(err.text, i ? types[i] : "f16") && strstr(err.text, "same type")));
+            CHECK(i == j || bz_session_get_stats(t).position == 20);
+            bz_session_free(s);
+            bz_session_free(t);
+        }
+    }
+    kv = NULL;
 }
 
 static uint8_t *read_whole(size_t *n)
@@ -200,6 +239,7 @@ int main(void)
         test_same(a, "E", exact != 0);
     }
     test_same(b, "MoE", false);
+    test_types(a);
     test_refusals(a, b);
     test_empty(a);
     bz_model_free(a);

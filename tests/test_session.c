@@ -30,9 +30,30 @@ static bool same(const float *a, const float *b, size_t n)
 }
 
 /* Last-row logits of a fresh session. */
-static float *fresh(const bz_model *m, bool exact, const int32_t *ids, size_t n)
+/* Activations in 8 bits, with each type of cache; or nothing rounded. */
+typedef enum numbers { F16, EXACT, Q8, Q4 } numbers;
+
+static const char *name_of(numbers how)
 {
-    const bz_session_options o = {.size = sizeof o, .exact = exact, .threads = 1};
+    static const char *const names[] = {"8 bit", "exact", "8 bit, q8", "8 bit, q4"};
+    return names[how];
+}
+
+static const char *kv_of(numbers how)
+{
+    return how == Q8 ? "q8" : how == Q4 ? "q4" : NULL;
+}
+
+static bz_cache_type cache_of(numbers how)
+{
+    static const bz_cache_type types[] = {BZ_CACHE_F16, BZ_CACHE_F32, BZ_CACHE_Q8, BZ_CACHE_Q4};
+    return types[how];
+}
+
+static float *fresh(const bz_model *m, numbers how, const int32_t *ids, size_t n)
+{
+    const bz_session_options o = {
+        .size = sizeof o, .exact = how == EXACT, .kv = kv_of(how), .threads = 1};
     bz_session *s = session_or_fail(m, &o);
     bz_error err = {0};
     CHECKF(prefill(s, ids, n, 0, NULL, &err) == BZ_OK, "%s", err.text);
@@ -42,9 +63,9 @@ static float *fresh(const bz_model *m, bool exact, const int32_t *ids, size_t n)
     return out;
 }
 
-static void check_last(const bz_model *m, bz_session *s, bool exact, const int32_t *ids, size_t n)
+static void check_last(const bz_model *m, bz_session *s, numbers how, const int32_t *ids, size_t n)
 {
-    float *want = fresh(m, exact, ids, n);
+    float *want = fresh(m, how, ids, n);
     CHECK(bz_session_logits(s) && same(bz_session_logits(s), want, bz_model_vocab(m)));
     free(want);
 }
@@ -59,7 +80,7 @@ static bz_status go(bz_session *s, const int32_t *ids, size_t n, uint32_t snapsh
 
 /* ---- chunks and threads ------------------------------------------------------------ */
 
-static void test_chunks(const bz_model *m, const char *name, bool exact, const char *kernels)
+static void test_chunks(const bz_model *m, const char *name, numbers how, const char *kernels)
 {
     const uint32_t vocab = bz_model_vocab(m), n = 150;
     float *want = malloc((size_t)n * vocab * sizeof *want),
@@ -69,10 +90,11 @@ static void test_chunks(const bz_model *m, const char *name, bool exact, const c
         unsigned threads;
     } ways[] = {{512, 1}, {512, 2}, {1, 1}, {1, 2}, {7, 2}, {64, 3}, {13, 1}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        begin("%s %s %s: chunk %u, %u threads, the same bits", name, exact ? "exact" : "8 bit",
-              kernels, ways[i].chunk, ways[i].threads);
+        begin("%s %s %s: chunk %u, %u threads, the same bits", name, name_of(how), kernels,
+              ways[i].chunk, ways[i].threads);
         const bz_session_options o = {.size = sizeof o,
-                                      .exact = exact,
+                                      .exact = how == EXACT,
+                                      .kv = kv_of(how),
                                       .chunk = ways[i].chunk,
                                       .threads = ways[i].threads,
                                       .kernels = kernels};
@@ -88,59 +110,61 @@ static void test_chunks(const bz_model *m, const char *name, bool exact, const c
 
 /* ---- reuse -------------------------------------------------------------------------- */
 
-static void test_reuse(const bz_model *m, const char *name, bool exact)
+static void test_reuse(const bz_model *m, const char *name, numbers how)
 {
     int32_t other[MAX_PROMPT];
-    const bz_session_options o = {.size = sizeof o, .exact = exact, .chunk = 16, .threads = 2};
+    const bz_session_options o = {
+        .size = sizeof o, .exact = how == EXACT, .kv = kv_of(how), .chunk = 16, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
-    begin("%s %s: the same prompt again computes one token", name, exact ? "exact" : "8 bit");
+    begin("%s %s: the same prompt again computes one token", name, name_of(how));
     go(s, prompt, 60, 0);
     uint64_t before = bz_session_get_stats(s).prefilled;
     go(s, prompt, 60, 0);
     CHECK(bz_session_get_stats(s).prefilled - before == 1);
-    check_last(m, s, exact, prompt, 60);
+    check_last(m, s, how, prompt, 60);
 
-    begin("%s %s: a longer prompt computes what is new", name, exact ? "exact" : "8 bit");
+    begin("%s %s: a longer prompt computes what is new", name, name_of(how));
     before = bz_session_get_stats(s).prefilled;
     go(s, prompt, 75, 0);
     CHECK(bz_session_get_stats(s).prefilled - before == 15);
-    check_last(m, s, exact, prompt, 75);
+    check_last(m, s, how, prompt, 75);
 
     /* ring = window 8 + 15: five tokens back is inside it */
-    begin("%s %s: an edit near the end computes what differs", name, exact ? "exact" : "8 bit");
+    begin("%s %s: an edit near the end computes what differs", name, name_of(how));
     memcpy(other, prompt, sizeof other);
     other[70] = 500;
     before = bz_session_get_stats(s).prefilled;
     go(s, other, 90, 0);
     CHECK(bz_session_get_stats(s).prefilled - before == 20);
-    check_last(m, s, exact, other, 90);
+    check_last(m, s, how, other, 90);
 
-    begin("%s %s: an edit before the rings starts over", name, exact ? "exact" : "8 bit");
+    begin("%s %s: an edit before the rings starts over", name, name_of(how));
     other[10] = 501;
     before = bz_session_get_stats(s).prefilled;
     go(s, other, 90, 0);
     CHECK(bz_session_get_stats(s).prefilled - before == 90);
-    check_last(m, s, exact, other, 90);
+    check_last(m, s, how, other, 90);
 
-    begin("%s %s: a shorter prompt rewinds", name, exact ? "exact" : "8 bit");
+    begin("%s %s: a shorter prompt rewinds", name, name_of(how));
     before = bz_session_get_stats(s).prefilled;
     go(s, other, 80, 0);
     CHECK(bz_session_get_stats(s).prefilled - before == 1);
-    check_last(m, s, exact, other, 80);
+    check_last(m, s, how, other, 80);
     bz_session_free(s);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
-static void test_snapshots(const bz_model *m, const char *name, bool exact)
+static void test_snapshots(const bz_model *m, const char *name, numbers how)
 {
     enum { PROMPT = 50, KEEP = 46, ANSWER = 120 };
     int32_t talk[MAX_PROMPT], made[ANSWER];
-    const bz_session_options o = {.size = sizeof o, .exact = exact, .chunk = 16, .threads = 2};
+    const bz_session_options o = {
+        .size = sizeof o, .exact = how == EXACT, .kv = kv_of(how), .chunk = 16, .threads = 2};
     bz_session *s = session_or_fail(m, &o);
 
     begin("%s %s: after an answer longer than the ring only what differs is computed", name,
-          exact ? "exact" : "8 bit");
+          name_of(how));
     go(s, prompt, PROMPT, KEEP);
     CHECK(generate(s, made, ANSWER) == ANSWER);
     memcpy(talk, prompt, KEEP * sizeof *talk);
@@ -152,32 +176,32 @@ static void test_snapshots(const bz_model *m, const char *name, bool exact)
     CHECKF(after.prefilled - before.prefilled == 30, "%llu tokens",
            (unsigned long long)(after.prefilled - before.prefilled));
     CHECK(after.restores - before.restores == 1);
-    check_last(m, s, exact, talk, KEEP + 30);
+    check_last(m, s, how, talk, KEEP + 30);
 
     begin("%s %s: regenerating goes back to the newest snapshot, editing to an older one", name,
-          exact ? "exact" : "8 bit");
+          name_of(how));
     generate(s, made, ANSWER);
     before = bz_session_get_stats(s);
     go(s, talk, KEEP + 30, KEEP + 26);
     CHECK(bz_session_get_stats(s).prefilled - before.prefilled == 4);
-    check_last(m, s, exact, talk, KEEP + 30);
+    check_last(m, s, how, talk, KEEP + 30);
     generate(s, made, ANSWER);
     talk[KEEP + 2] = 600;
     before = bz_session_get_stats(s);
     go(s, talk, KEEP + 30, 0);
     CHECK(bz_session_get_stats(s).prefilled - before.prefilled == 30);
-    check_last(m, s, exact, talk, KEEP + 30);
+    check_last(m, s, how, talk, KEEP + 30);
 
-    begin("%s %s: a snapshot whose tokens changed is not used", name, exact ? "exact" : "8 bit");
+    begin("%s %s: a snapshot whose tokens changed is not used", name, name_of(how));
     generate(s, made, ANSWER);
     talk[KEEP - 3] = 601; /* before every snapshot */
     before = bz_session_get_stats(s);
     go(s, talk, KEEP + 30, 0);
     CHECK(bz_session_get_stats(s).prefilled - before.prefilled == KEEP + 30);
     CHECK(bz_session_get_stats(s).restores == before.restores);
-    check_last(m, s, exact, talk, KEEP + 30);
+    check_last(m, s, how, talk, KEEP + 30);
 
-    begin("%s %s: more snapshots than slots", name, exact ? "exact" : "8 bit");
+    begin("%s %s: more snapshots than slots", name, name_of(how));
     for (uint32_t i = 1; i <= 6; i++) { /* 4 places: 20 and 40 are forgotten */
         go(s, prompt, 20 * i + 1, 20 * i);
     }
@@ -187,36 +211,39 @@ static void test_snapshots(const bz_model *m, const char *name, bool exact)
     talk[101] = 602;
     go(s, talk, 130, 0);
     CHECK(bz_session_get_stats(s).prefilled - before.prefilled == 30);
-    check_last(m, s, exact, talk, 130);
+    check_last(m, s, how, talk, 130);
     bz_session_free(s);
 }
 
 /* ---- generating, cancelling ------------------------------------------------------------- */
 
-static void test_generate(const bz_model *m, const char *name, bool exact)
+static void test_generate(const bz_model *m, const char *name, numbers how)
 {
     enum { N = 40 };
     int32_t all[64 + N], first[N], second[N];
-    begin("%s %s: generating is prefilling its own tokens", name, exact ? "exact" : "8 bit");
-    bz_session *s = session_or_fail(
-        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2});
+    begin("%s %s: generating is prefilling its own tokens", name, name_of(how));
+    bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                             .exact = how == EXACT,
+                                                             .kv = kv_of(how),
+                                                             .threads = 2});
     go(s, prompt, 30, 0);
     CHECK(generate(s, first, N) == N);
     memcpy(all, prompt, 30 * sizeof *all);
     memcpy(all + 30, first, N * sizeof *all);
-    check_last(m, s, exact, all, 30 + N);
+    check_last(m, s, how, all, 30 + N);
 
-    begin("%s %s: an answer generated in two jobs is the same text", name,
-          exact ? "exact" : "8 bit");
+    begin("%s %s: an answer generated in two jobs is the same text", name, name_of(how));
     go(s, prompt, 30, 0);
     CHECK(generate(s, second, N / 2) == N / 2 && generate(s, second + N / 2, N / 2) == N / 2);
     CHECK(memcmp(first, second, sizeof first) == 0);
     bz_session_free(s);
 
-    begin("%s %s: a cancelled prefill loses nothing", name, exact ? "exact" : "8 bit");
-    s = session_or_fail(
-        m, &(bz_session_options){
-               .size = sizeof(bz_session_options), .exact = exact, .chunk = 32, .threads = 2});
+    begin("%s %s: a cancelled prefill loses nothing", name, name_of(how));
+    s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                 .exact = how == EXACT,
+                                                 .kv = kv_of(how),
+                                                 .chunk = 32,
+                                                 .threads = 2});
     for (int steps = 0; steps < 12; steps++) {
         bz_job *job = NULL;
         bz_need need;
@@ -228,19 +255,21 @@ static void test_generate(const bz_model *m, const char *name, bool exact)
         bz_job_free(job);
     }
     go(s, prompt, 140, 0);
-    check_last(m, s, exact, prompt, 140);
+    check_last(m, s, how, prompt, 140);
     bz_session_free(s);
 }
 
 /* ---- several sequences in one pass -------------------------------------------------------- */
 
-static void test_batch(const bz_model *m, const char *name, bool exact)
+static void test_batch(const bz_model *m, const char *name, numbers how)
 {
-    begin("%s %s: rows of three sequences in one pass", name, exact ? "exact" : "8 bit");
+    begin("%s %s: rows of three sequences in one pass", name, name_of(how));
     enum { SEQUENCES = 3, LENGTH = 20 };
     const uint32_t vocab = bz_model_vocab(m);
-    bz_session *s = session_or_fail(
-        m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = exact, .threads = 2});
+    bz_session *s = session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options),
+                                                             .exact = how == EXACT,
+                                                             .kv = kv_of(how),
+                                                             .threads = 2});
     bz_backend *b = s->backend;
     bz_kv *kv[SEQUENCES];
     bz_error err = {0};
@@ -249,8 +278,8 @@ static void test_batch(const bz_model *m, const char *name, bool exact)
     CHECK(bz_text_record(&m->text, 8, 8, &plan, &err) == BZ_OK &&
           b->prepare(b, plan, &schedule, &err) == BZ_OK);
     for (int q = 0; q < SEQUENCES; q++) {
-        CHECK(b->kv_new(b, m->text.caches, m->text.n_caches, exact, 7, q ? kv[0] : NULL, &kv[q],
-                        &err) == BZ_OK);
+        CHECK(b->kv_new(b, m->text.caches, m->text.n_caches, cache_of(how), 7, q ? kv[0] : NULL,
+                        &kv[q], &err) == BZ_OK);
         CHECK(b->kv_reserve(b, kv[q], LENGTH, &err) == BZ_OK);
     }
     /* sequence q reads the prompt from 100 * q on and runs q tokens ahead of the first */
@@ -277,7 +306,7 @@ static void test_batch(const bz_model *m, const char *name, bool exact)
         CHECK(b->step(b, 0, &err) == BZ_PASS_DONE);
         for (uint32_t i = 0; i < n; i++) {
             if (pos[i] == LENGTH - 1) {
-                float *want = fresh(m, exact, prompt + 100 * seq[i], LENGTH);
+                float *want = fresh(m, how, prompt + 100 * seq[i], LENGTH);
                 CHECK(same(b->output(b, schedule) + (size_t)i * vocab, want, vocab));
                 free(want);
             }
@@ -416,14 +445,17 @@ int main(void)
         snprintf(file, sizeof file, "%s.gguf", names[i]);
         bz_model *m = open_or_fail(model_path(file));
         make_prompt(bz_model_vocab(m));
-        for (int exact = 0; exact < (quick_run() ? 1 : 2); exact++) {
-            for (size_t k = 0; k < (quick_run() ? 1 : bz_kernels_count()); k++) {
-                test_chunks(m, names[i], exact, bz_kernels_at(k)->name);
+        for (numbers how = F16; how <= Q4; how++) {
+            if (how == EXACT && quick_run()) {
+                continue;
             }
-            test_reuse(m, names[i], exact);
-            test_snapshots(m, names[i], exact);
-            test_generate(m, names[i], exact);
-            test_batch(m, names[i], exact);
+            for (size_t k = 0; k < (quick_run() ? 1 : bz_kernels_count()); k++) {
+                test_chunks(m, names[i], how, bz_kernels_at(k)->name);
+            }
+            test_reuse(m, names[i], how);
+            test_snapshots(m, names[i], how);
+            test_generate(m, names[i], how);
+            test_batch(m, names[i], how);
         }
         if (i == 0) {
             test_requests(m);

@@ -3,7 +3,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/os.h"
 #include "base/pool.h"
@@ -373,7 +372,7 @@ static void test_pool(void)
             CHECK(bz_pool_run(pool, add_one, &w, 0, TASKS, 0) == TASKS);
             if (r % 100 ==
                 0) { /* longer than workers look out for work: they sleep and are woken */
-                nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+                bz_os_sleep(2000000);
             }
         }
         for (int i = 0; i < TASKS; i++) {

@@ -16,7 +16,9 @@
 #include "gpu/lower/lower.h"
 #include "gpu/run/weights.h"
 #include "model/diffusion.h"
+#include "model/embedding.h"
 #include "model/text.h"
+#include "session/embed.h"
 #include "session/model.h"
 
 /* ---- devices ------------------------------------------------------------------------------- */
@@ -132,7 +134,7 @@ static void lower(bz_plan *plan, const bz_weights *table, const uint8_t *const *
         if (gpu_weights_place(&w, &limits, table, BZ_NO_WEIGHT, &err) != BZ_OK) {
             fail(what, &err);
         }
-        for (unsigned how = 0; how < 16; how++) {
+        for (unsigned how = 0; how < 32; how++) {
             const gpu_lower_input in = {.plan = plan,
                                         .weights = &w.map,
                                         .host_weights = bytes,
@@ -140,7 +142,7 @@ static void lower(bz_plan *plan, const bz_weights *table, const uint8_t *const *
                                         .fuse = how & 1,
                                         .packed = (how & 2) && limits.packed_dot,
                                         .matrices = (how & 4) && limits.matrices,
-                                        .f32_cache = how & 8};
+                                        .cache = (bz_cache_type)(how >> 3)};
             gpu_lowered l;
             if (((how & 2) && !in.packed) || ((how & 4) && !in.matrices)) {
                 continue;
@@ -187,6 +189,17 @@ static void list_text(const bz_model *m, const char *name)
     }
 }
 
+static void list_embedding(const bz_model *m, const char *name)
+{
+    static const uint32_t sizes[] = {8, 64, 512};
+    bz_plan *p = NULL;
+    bz_error err = {0};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        must_record(bz_embedding_record(&m->text, sizes[i], BZ_EMBED_TEXTS, &p, &err), &err);
+        lower(p, &m->text.weights.table, m->weight_bytes, name);
+    }
+}
+
 static void list_towers(const bz_model *m, const char *name)
 {
     bz_plan *p = NULL;
@@ -214,7 +227,11 @@ int main(int argc, char **argv)
         if (bz_model_open_file(&m, argv[i], mmproj, &o, &err) != BZ_OK) {
             fail(argv[i], &err);
         }
-        list_text(m, argv[i]);
+        if (bz_model_embedding(m)) {
+            list_embedding(m, argv[i]);
+        } else {
+            list_text(m, argv[i]);
+        }
         list_towers(m, argv[i]);
         bz_model_free(m);
     }

@@ -9,6 +9,7 @@
 #include "gpu/device/test_hooks.h"
 #include "session/model.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/random.h"
@@ -230,6 +231,7 @@ enum { FEW = sizeof few / sizeof *few, MANY = sizeof many / sizeof *many };
 
 int main(void)
 {
+    devices_keep();
     random_seed_or(20261116);
     bz_model *m = open_on_or_fail(model_path("nano-e-f32.gguf"), "gpu");
     test_together(m, "nano-e-f32", true, 3, few, FEW, FEW);

@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "support/canvas.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/parity.h"
 #include "support/random.h"
@@ -643,6 +644,7 @@ static void test_rounded(const golden *g, const bz_model *m, const bz_model *cpu
 
 int main(int argc, char **argv)
 {
+    devices_keep();
     wanted = argc > 1 ? argv[1] : "";
     random_seed_or(20260711);
     steps();

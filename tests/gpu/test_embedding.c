@@ -5,6 +5,7 @@
 
 #include "session/embed.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/vectors.h"
 
@@ -54,6 +55,7 @@ static void test_many(const char *model, bool exact, double bound)
 
 int main(void)
 {
+    devices_keep();
     test_golden("EmbeddingGemma", "embedding/text.gguf", "embedding/golden.gguf");
     test_golden("EmbeddingGemma 2", "embedding2/text.gguf", "embedding2/golden.gguf");
     test_many("embedding/model.gguf", true, 1e-4);

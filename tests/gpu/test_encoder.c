@@ -11,6 +11,7 @@
 #include "session/media.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/gpu_wait.h"
@@ -350,6 +351,7 @@ static void test_large(const inputs *in)
 
 int main(void)
 {
+    devices_keep();
     inputs *in = make_inputs();
     test_sharing(in);
     test_exact(in);

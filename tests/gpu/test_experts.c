@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/golden.h"
 #include "support/parity.h"
 #include "support/random.h"
@@ -257,6 +258,7 @@ static void test_moe8(moe m, bz_type ups, choice c, const uint32_t (*rows)[2], i
 
 int main(int argc, char **argv)
 {
+    devices_keep();
     static const bz_type types[] = {BZ_F32,  BZ_F16,    BZ_BF16,   BZ_Q8_0, BZ_Q4_0, BZ_Q4_1,
                                     BZ_Q5_0, BZ_Q5_1,   BZ_Q2_K,   BZ_Q3_K, BZ_Q4_K, BZ_Q5_K,
                                     BZ_Q6_K, BZ_IQ4_NL, BZ_IQ4_XS, BZ_MXFP4};

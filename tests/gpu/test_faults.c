@@ -11,6 +11,7 @@
 #include "session/model.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/gpu_wait.h"
@@ -699,6 +700,7 @@ static void test_broken_kernel(void)
 
 int main(void)
 {
+    devices_keep();
     begin("without faults");
     bz_model *m = open_on_or_fail(model_path(small), "gpu");
     answers a = answers_of(m, false);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/parity.h"
 #include "support/random.h"
 
@@ -796,7 +797,8 @@ static float *run(parity *p, parity_run *r, const parity_pass *pass, uint64_t *d
 }
 
 typedef struct fuse_rules {
-    bool exact;        /* f32 activations */
+    bool exact; /* f32 activations */
+    bz_cache_type cache;
     bool only_many;    /* only more than 8 rows */
     bool baseline;     /* device */
     uint64_t binding;  /* limit of a binding; 0: the device's */
@@ -842,11 +844,13 @@ static void test_cases(const fuse_case *cases, size_t n, const char *wanted, fus
                               .n_caches = 1,
                               .slack = 511,
                               .f32_cache = rules.exact,
+                              .cache = rules.cache,
                               .limits = rules.binding ? &limits : NULL};
     parity_options plain_options = o;
     plain_options.no_fuse = true;
     parity fused = {0}, plain = {0};
-    begin("two back ends, %s", rules.exact ? "exact" : "int8 activations");
+    begin("two back ends, %s, %s", rules.exact ? "exact" : "int8 activations",
+          bz_cache_type_name(rules.cache));
     bool open = parity_open(&fused, &weights, &o) && parity_open(&plain, &weights, &plain_options);
     for (size_t i = 0; open && i < n; i++) {
         if (strstr(cases[i].name, wanted)) {
@@ -859,6 +863,7 @@ static void test_cases(const fuse_case *cases, size_t n, const char *wanted, fus
 
 int main(int argc, char **argv)
 {
+    devices_keep();
     const char *wanted = argc > 1 ? argv[1] : "";
     random_seed_or(20240610);
     table = weights_random(&weights, BZ_F32, WIDTH, IDS, 1);
@@ -907,6 +912,12 @@ int main(int argc, char **argv)
     const fuse_rules exactly = {.exact = true, .near = exact, .limit = exact};
     test_cases(norms, sizeof norms / sizeof *norms, wanted, exactly);
     test_cases(attentions, sizeof attentions / sizeof *attentions, wanted, exactly);
+    /* A key near the middle between two integers becomes either of them. */
+    for (bz_cache_type type = BZ_CACHE_Q8; type <= BZ_CACHE_Q4; type++) {
+        const bound near = {.of_rms = type == BZ_CACHE_Q8 ? 1e-2 : 0.1};
+        test_cases(attentions, sizeof attentions / sizeof *attentions, wanted,
+                   (fuse_rules){.exact = true, .cache = type, .near = near, .limit = near});
+    }
     /* A value that two kernels round differently changes a sum a little; int8 against the CPU
      * differs much more, and products of two such sums have long tails (test_kernels.c has the
      * tight bound). */

@@ -17,6 +17,7 @@
 
 #include "cpu/kernels.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/golden.h"
 #include "support/parity.h"
 #include "support/random.h"
@@ -391,6 +392,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    devices_keep();
     wanted_type = argc > 2 ? argv[2] : "";
     random_seed_or(20240607);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {

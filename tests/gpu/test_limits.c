@@ -10,6 +10,7 @@
 
 #include "gpu/run/internal.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/golden.h"
 #include "support/parity.h"
 #include "support/random.h"
@@ -175,11 +176,11 @@ static bz_tensor attention(bz_plan *plan, bz_weight x, bz_weight norm, uint32_t 
                      "y");
 }
 
-static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
+static void test_cache(uint32_t width, bz_cache_type type, bool fused, uint32_t until)
 {
     char name[120];
     snprintf(name, sizeof name, "a cache of many bindings, heads of %u in %s%s, %u positions",
-             width, f32 ? "f32" : "f16", fused ? "" : ", not fused", until);
+             width, bz_cache_type_name(type), fused ? "" : ", not fused", until);
     if (!starts(name)) {
         return;
     }
@@ -187,11 +188,13 @@ static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
     bz_weight x = weights_random(&w, BZ_F32, 3 * KV_HEADS * width, CACHE_IDS, 1),
               norm = weights_random(&w, BZ_F32, width, 1, 1);
     const bz_cache_info cache = {.kv_heads = KV_HEADS, .head_dim = width};
-    set_limits(2500000, real.max_buffer, real.max_workgroups); /* 305 rows of f32, 610 of f16 */
+    /* rows with heads of 256: 305 of f32, 610 of f16, 1148 of q8, 2170 of q4 */
+    set_limits(2500000, real.max_buffer, real.max_workgroups);
     parity p;
     bool open = parity_open(&p, &w,
                             &(parity_options){.limits = &limits,
-                                              .f32_cache = f32,
+                                              .f32_cache = type == BZ_CACHE_F32,
+                                              .cache = type,
                                               .no_fuse = !fused,
                                               .caches = &cache,
                                               .n_caches = 1});
@@ -201,7 +204,10 @@ static void test_cache(uint32_t width, bool f32, bool fused, uint32_t until)
         runs[i] = parity_prepare(&p, plan, attention(plan, x, norm, width));
     }
     /* near the middle between two f16, the last bit of a key decides which it becomes */
-    const bound limit = {.of_rms = f32 ? 2e-5 : 3e-3};
+    const bound limit = {.of_rms = type == BZ_CACHE_F32   ? 2e-5
+                                   : type == BZ_CACHE_F16 ? 3e-3
+                                   : type == BZ_CACHE_Q8  ? 2e-2
+                                                          : 0.2};
     uint64_t dispatches[2] = {0};
     for (uint32_t at = 0, i = 0; open && at < until; i++) {
         const uint32_t n = i % 5 == 4 ? 1 : i % 7 == 6 ? 9 : 16;
@@ -319,6 +325,7 @@ static void test_large(void)
 
 int main(int argc, char **argv)
 {
+    devices_keep();
     wanted = argc > 1 ? argv[1] : "";
     random_seed_or(20240611);
     real = parity_limits();
@@ -337,10 +344,15 @@ int main(int argc, char **argv)
     test_experts(BZ_Q4_K, 1024, 300);
     test_experts(BZ_F32, 256, 500); /* and within them */
     test_experts(BZ_Q8_0, 1024, 400);
-    test_cache(256, false, true, 700);
-    test_cache(256, true, true, quick_run() ? 1000 : 2000); /* 4 or 7 bindings */
-    test_cache(256, false, false, 700);
-    test_cache(264, false, true, 700); /* not in tiles */
+    test_cache(256, BZ_CACHE_F16, true, 700);
+    test_cache(256, BZ_CACHE_F32, true, quick_run() ? 1000 : 2000); /* 4 or 7 bindings */
+    test_cache(256, BZ_CACHE_F16, false, 700);
+    test_cache(264, BZ_CACHE_F16, true, 700); /* not in tiles */
+    if (!quick_run()) {
+        test_cache(256, BZ_CACHE_Q8, true, 1300);
+        test_cache(264, BZ_CACHE_Q8, true, 1300);
+        test_cache(256, BZ_CACHE_Q4, true, 2400);
+    }
     test_workgroups(BZ_F32, 32, 8000);
     test_workgroups(BZ_Q4_K, 256, 8000);
     test_workgroups(BZ_Q5_0, 32, 8001);

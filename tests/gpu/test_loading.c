@@ -9,6 +9,7 @@
 #include "session/job.h"
 #include "session/model.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/gpu_wait.h"
@@ -405,6 +406,7 @@ static void test_refusals(void)
 
 int main(void)
 {
+    devices_keep();
     test_tensors();
     test_ways("tiny-e-q4_k_m.gguf");
     test_ways("tiny-moe-q6_k.gguf");

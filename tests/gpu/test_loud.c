@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 
@@ -56,6 +57,7 @@ static void test_loud(const char *name)
 
 int main(void)
 {
+    devices_keep();
     test_loud("e-like");
     test_loud("moe-like");
     test_loud("dense-like");

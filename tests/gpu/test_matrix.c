@@ -9,6 +9,7 @@
 
 #include "gpu/run/backend.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/parity.h"
 #include "support/random.h"
 
@@ -243,6 +244,7 @@ static void test_attention(uint32_t doublings)
 
 int main(void)
 {
+    devices_keep();
     real = parity_limits();
     printf("  this device has %ssubgroup matrices\n", real.matrices ? "" : "no ");
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {

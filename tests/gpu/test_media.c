@@ -6,6 +6,7 @@
 #include "session/media.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/media.h"
@@ -114,6 +115,7 @@ static void test_no_room(void)
 
 int main(void)
 {
+    devices_keep();
     run_long("moe-like", "gpu");
     run_long("unified", "gpu");
     test_no_room();

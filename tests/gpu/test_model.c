@@ -8,6 +8,7 @@
 
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/synth.h"
@@ -379,6 +380,7 @@ static void test_reuse(void)
 
 int main(void)
 {
+    devices_keep();
     test_golden("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"),
                 golden_path("e-like/golden.gguf"), false);
     test_golden("e-like (Ollama layout)", model_path("e-like-whole.gguf"),

@@ -9,6 +9,7 @@
 #include "session/model.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/gpu_wait.h"
@@ -527,6 +528,7 @@ static void test_auto(const char *file)
 
 int main(void)
 {
+    devices_keep();
     for (int i = 0; i < N_SHAPES; i++) {
         for (int how = FROM_MEMORY; how <= STRAIGHT; how++) {
             if (!quick_run() || how == i % 3) {

@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "support/canvas.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/gpu_wait.h"
 #include "support/reads.h"
@@ -311,6 +312,7 @@ static void test_found_out(void)
 
 int main(void)
 {
+    devices_keep();
     golden_open(&g, golden_path("diffusion/golden.gguf"));
     prompt = golden_i32(&g, &n_prompt, "prompt");
     opened whole;

@@ -15,9 +15,11 @@
 #include "sample/sampler.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/gpu_wait.h"
+#include "support/structured.h"
 
 /* ---- counting allocations: the linker sends the program's own through here ------------- */
 
@@ -141,12 +143,12 @@ static void lab_open(lab *l, uint32_t vocab, bool baseline)
            CHECKF(p != BZ_JOB_ERROR, "%s", need.error.text)) {
         bz_os_sleep(p == BZ_JOB_NEED_GPU ? GPU_POLL_NS : 0);
     }
-    CHECKF(bz_gpu_new(&l->b, l->model, true, true, &err) == BZ_OK, "%s", err.text);
+    CHECKF(bz_gpu_new(&l->b, l->model, true, BZ_CACHE_F32, true, &err) == BZ_OK, "%s", err.text);
     CHECK(bz_plan_new(&l->plan, &l->weights, NULL, 0, 1, 1, &err) == BZ_OK);
     bz_tensor x = bz_embed(l->plan, (bz_weight){1}, 1, "row");
     CHECK(bz_plan_finish(l->plan, bz_take_rows(l->plan, x, "logits"), &err) == BZ_OK);
     CHECKF(l->b->prepare(l->b, l->plan, &l->schedule, &err) == BZ_OK, "%s", err.text);
-    CHECK(l->b->kv_new(l->b, NULL, 0, true, 0, NULL, &l->kv, &err) == BZ_OK);
+    CHECK(l->b->kv_new(l->b, NULL, 0, BZ_CACHE_F32, 0, NULL, &l->kv, &err) == BZ_OK);
     l->kv_list[0] = l->kv;
 }
 
@@ -889,6 +891,7 @@ static bool chosen(const char *name, int n, char **names)
 
 int main(int argc, char **argv)
 {
+    devices_keep();
     const uint32_t vocabs[] = {300, 301, 640, 1023, 1024, 1025, 33333, 262144, 262145};
     for (size_t i = 0; chosen("rows", argc, argv) && i < sizeof vocabs / sizeof *vocabs; i++) {
         test_rows(vocabs[i]);
@@ -926,6 +929,11 @@ int main(int argc, char **argv)
     if (chosen("lives", argc, argv)) {
         test_lives(m, 1, quick_run() ? 6 : 20);
         test_lives(m, 16, quick_run() ? 6 : 20);
+    }
+    if (chosen("structured", argc, argv)) {
+        bz_model *cpu = open_or_fail(model_path("nano-e-q8_0.gguf"));
+        check_structured(m, cpu, quick_run() ? 2 : 12);
+        bz_model_free(cpu);
     }
     bz_model_free(m);
     if (chosen("moe", argc, argv)) {

@@ -10,6 +10,7 @@
 #include "encoder/encode.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/devices.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/media.h"
@@ -162,6 +163,7 @@ static void test_tower(void)
 
 int main(void)
 {
+    devices_keep();
     test_text("e-like", 1);
     test_text("e-like", 48);
     test_text("moe-like", 20);

@@ -15,10 +15,11 @@
 
 #include <stdbool.h>
 
-void begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#include "base/error.h"
+
+void begin(const char *format, ...) BZ_PRINTF(1, 2);
 int finish(void);
-bool check_that(bool holds, const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+bool check_that(bool holds, const char *file, int line, const char *format, ...) BZ_PRINTF(4, 5);
 
 #define CHECK(condition)       check_that((condition), __FILE__, __LINE__, "%s", #condition)
 #define CHECKF(condition, ...) check_that((condition), __FILE__, __LINE__, __VA_ARGS__)

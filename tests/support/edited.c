@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void copy_key(gguf_build *b, const bz_gguf_kv *kv)
+void copy_key(gguf_build *b, const bz_gguf_kv *kv)
 {
     char key[128];
     snprintf(key, sizeof key, "%.*s", (int)kv->key.len, kv->key.data);

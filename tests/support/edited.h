@@ -34,6 +34,7 @@ typedef struct edit {
     const char *expected; /* NULL: opens */
 } edit;
 
+void copy_key(gguf_build *b, const bz_gguf_kv *kv); /* as it is */
 void build_edited(gguf_build *b, const golden *from, const edit *e);
 
 /* Opens a file in memory, which must outlive the model. */

@@ -25,10 +25,8 @@ void golden_open(golden *g, const char *path);
 void golden_close(golden *g);
 
 /* The tensor's values and count; NULL when there is none of that name. */
-const float *golden_f32(const golden *g, size_t *n, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-const int32_t *golden_i32(const golden *g, size_t *n, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+const float *golden_f32(const golden *g, size_t *n, const char *format, ...) BZ_PRINTF(3, 4);
+const int32_t *golden_i32(const golden *g, size_t *n, const char *format, ...) BZ_PRINTF(3, 4);
 
 /* Set by the runner under emulation and sanitizers: the same tests on fewer or smaller inputs. */
 bool quick_run(void);

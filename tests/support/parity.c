@@ -109,6 +109,11 @@ gpu_limits parity_limits(void)
     return l;
 }
 
+static bz_cache_type cache_of(const parity *p)
+{
+    return p->options.cache ? p->options.cache : p->options.f32_cache ? BZ_CACHE_F32 : BZ_CACHE_F16;
+}
+
 /* The only place where tests create a GPU back end. */
 static bool open_gpu(parity *p)
 {
@@ -132,7 +137,7 @@ static bool open_gpu(parity *p)
             state = bz_gpu_model_load(p->model, &need);
         }
         status = state == BZ_JOB_DONE ? bz_gpu_new(&p->backend[1], p->model, p->options.f32_cache,
-                                                   !p->options.no_fuse, &need.error)
+                                                   cache_of(p), !p->options.no_fuse, &need.error)
                                       : need.error.code;
     }
     return CHECKF(status == BZ_OK, "no back end: %s", need.error.text);
@@ -145,8 +150,8 @@ bool parity_forget(parity *p)
         bz_backend *b = p->backend[i];
         b->kv_free(b, p->kv[i]);
         p->kv[i] = NULL;
-        bz_status status = b->kv_new(b, p->options.caches, p->options.n_caches,
-                                     p->options.f32_cache, p->options.slack, NULL, &p->kv[i], &err);
+        bz_status status = b->kv_new(b, p->options.caches, p->options.n_caches, cache_of(p),
+                                     p->options.slack, NULL, &p->kv[i], &err);
         if (!CHECKF(status == BZ_OK, "%s: no cache: %s", b->name, err.text)) {
             p->failed = true;
         }

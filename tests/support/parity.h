@@ -42,6 +42,7 @@ typedef struct parity_options {
     gpu_options device;
     const gpu_limits *limits; /* override the device's limits; NULL: its own */
     bool f32_cache;           /* and activations stay f32: nothing is rounded */
+    bz_cache_type cache;      /* 0, f16: f32 if f32_cache is set */
     bool no_fuse;
     const bz_cache_info *caches;
     uint32_t n_caches, slack;
@@ -96,7 +97,7 @@ typedef struct bound {
 
 /* One pass on both and the comparison; `what` describes it in a failure. */
 bool parity_check(parity *p, parity_run *r, const parity_pass *pass, bound limit, const char *what,
-                  ...) __attribute__((format(printf, 5, 6)));
+                  ...) BZ_PRINTF(5, 6);
 
 /* The limits of the device here; ends the program when there is none. */
 gpu_limits parity_limits(void);
