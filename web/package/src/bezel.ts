@@ -159,7 +159,7 @@ export class BezelLora {
         this.info = info;
     }
 
-    /** For the engine behind `caller`, whose numbers mean nothing to another one. */
+    /** For the engine that `caller` calls, whose numbers mean nothing to another one. */
     numberFor(caller: Caller): number {
         if (caller !== this.#caller) {
             throw new BezelError("bad_request", "This adapter belongs to another model; load it with loadLora of this one.");
