@@ -502,7 +502,7 @@ static void add_lanes(__m256i lanes[8], const row_order *order, size_t count, fl
  * address may be beyond the last block: prefetching never faults. */
 INLINE void fetch_ahead(const uint8_t *at, const size_t bytes)
 {
-    enum { AHEAD = 1536 };
+    enum { AHEAD = 8192 };
     for (size_t i = 0; i < bytes; i += 64)
         _mm_prefetch((const char *)((uintptr_t)at + AHEAD + i), _MM_HINT_T0);
 }
