@@ -23,10 +23,11 @@ typedef struct bench {
     float *x, *row, *out;
     bz_w8 w;
     bz_q8 q[MAX_ROWS];
-    bz_w8 rows16;           /* room for 16 unpacked rows */
-    void *packed, *scratch; /* of products.h */
-    uint8_t *blocks;        /* [MANY_ROWS / BZ_BLOCK_ROWS] activations in blocks */
-    float *many;            /* [MANY_ROWS][n] */
+    bz_w8 rows16;      /* room for 16 unpacked rows */
+    void *packed;      /* of products.h */
+    uint8_t *arranged; /* [BZ_FEW_ROWS] of products.h */
+    uint8_t *blocks;   /* [MANY_ROWS / BZ_BLOCK_ROWS] activations in blocks */
+    float *many;       /* [MANY_ROWS][n] */
 } bench;
 
 static double now(void)
@@ -57,8 +58,8 @@ static void int8(bench *b)
 static void products(bench *b)
 {
     const bz_products *p = b->kernels->products;
-    if (b->rows == 1) {
-        p->rows(b->type, b->weights, b->n, b->q, b->k, b->scratch, b->many);
+    if (b->rows <= BZ_FEW_ROWS) {
+        p->rows(b->type, b->weights, b->n, b->arranged, b->rows, b->k, b->many, b->n);
         return;
     }
     for (size_t i = 0; i < b->n; i += BZ_PRODUCT_TILE) {
@@ -118,7 +119,9 @@ static void run_products(bench *b)
     const bz_products *p = b->kernels->products;
     b->rows16 = (bz_w8){alloc(16 * b->k), alloc(b->k * sizeof(float)), alloc(b->k * sizeof(float))};
     b->packed = alloc(p->panel_bytes(b->k));
-    b->scratch = alloc(p->row_scratch(b->k));
+    b->arranged = alloc(BZ_FEW_ROWS * p->row_bytes(b->k));
+    for (size_t r = 0; r < BZ_FEW_ROWS; r++)
+        p->arrange_row(b->type, &b->q[r], b->k, b->arranged + r * p->row_bytes(b->k));
     b->blocks = alloc(MANY_ROWS / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
     b->many = alloc(MANY_ROWS * b->n * sizeof(float));
     for (size_t r = 0; r < MANY_ROWS; r++)
@@ -135,7 +138,7 @@ static void run_products(bench *b)
     printf("\n");
     free(b->many);
     free(b->blocks);
-    free(b->scratch);
+    free(b->arranged);
     free(b->packed);
     free(b->rows16.q);
     free(b->rows16.s);

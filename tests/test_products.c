@@ -37,16 +37,22 @@ typedef struct product {
     size_t k, outputs, rows;
     uint8_t *blocks;
     bz_q8 q[MAX_ROWS];
-    float *one, *many; /* [rows][outputs] */
+    float *few, *many; /* [rows][outputs] */
 } product;
 
-static void one_by_one(product *p)
+static void few_at_a_time(product *p)
 {
     const bz_products *by = p->kernels->products;
-    void *scratch = room(by->row_scratch(p->k));
-    for (size_t r = 0; r < p->rows; r++)
-        by->rows(p->type, p->blocks, p->outputs, &p->q[r], p->k, scratch, p->one + r * p->outputs);
-    free(scratch);
+    const size_t bytes = by->row_bytes(p->k), most = 1 + random_below(BZ_FEW_ROWS);
+    uint8_t *rows = room(most * bytes);
+    for (size_t r = 0; r < p->rows; r += most) {
+        const size_t n = p->rows - r < most ? p->rows - r : most;
+        for (size_t i = 0; i < n; i++)
+            by->arrange_row(p->type, &p->q[r + i], p->k, rows + i * bytes);
+        by->rows(p->type, p->blocks, p->outputs, rows, n, p->k, p->few + r * p->outputs,
+                 p->outputs);
+    }
+    free(rows);
 }
 
 static void in_blocks(product *p)
@@ -103,7 +109,7 @@ static void check_product(product *p, bool extreme)
     const char *name = bz_type_of((uint32_t)p->type)->name;
     p->blocks = exact_room(p->outputs * row_bytes);
     random_blocks(p->type, p->blocks, p->outputs * p->k, SCALES_TAME);
-    p->one = exact_room(p->rows * p->outputs * sizeof(float));
+    p->few = exact_room(p->rows * p->outputs * sizeof(float));
     p->many = exact_room(p->rows * p->outputs * sizeof(float));
     float *x = exact_room(p->k * sizeof *x);
     for (size_t r = 0; r < p->rows; r++) {
@@ -113,9 +119,9 @@ static void check_product(product *p, bool extreme)
                           exact_room(p->k / 16 * sizeof(float))};
         p->kernels->quantize(x, p->q[r], p->k);
     }
-    one_by_one(p);
+    few_at_a_time(p);
     in_blocks(p);
-    CHECKF(memcmp(p->one, p->many, p->rows * p->outputs * sizeof(float)) == 0,
+    CHECKF(memcmp(p->few, p->many, p->rows * p->outputs * sizeof(float)) == 0,
            "%s k %zu, %zu rows by %zu: other bits in blocks", name, p->k, p->rows, p->outputs);
     const bz_w8 w = {exact_room(p->k), exact_room(p->k / 16 * sizeof(float)),
                      exact_room(p->k / 16 * sizeof(float))};
@@ -124,7 +130,7 @@ static void check_product(product *p, bool extreme)
         for (size_t r = 0; r < p->rows; r++) {
             double size;
             const double want = in_double(p, r, w, &size);
-            const float got = p->one[r * p->outputs + o];
+            const float got = p->few[r * p->outputs + o];
             CHECKF(fabs((double)got - want) <= 1e-6 * size + 1e-30,
                    "%s k %zu row %zu of %zu, output %zu: %.9g, not %.9g", name, p->k, r, p->rows, o,
                    (double)got, want);
@@ -140,7 +146,7 @@ static void check_product(product *p, bool extreme)
     }
     free(x);
     free(p->many);
-    free(p->one);
+    free(p->few);
     free(p->blocks);
 }
 
@@ -151,9 +157,9 @@ static void test_not_finite(const bz_kernels *kernels)
     const size_t k = 544;
     product p = {.kernels = kernels, .type = BZ_Q8_0, .k = k, .outputs = 20, .rows = 7};
     const size_t row_bytes = bz_row_bytes(p.type, k);
-    float one[7 * 20], many[7 * 20], *x = exact_room(k * sizeof *x);
+    float few[7 * 20], many[7 * 20], *x = exact_room(k * sizeof *x);
     p.blocks = exact_room(p.outputs * row_bytes);
-    p.one = one;
+    p.few = few;
     p.many = many;
     for (size_t at = 0; at < k; at += 37) {
         random_blocks(p.type, p.blocks, p.outputs * k, SCALES_TAME);
@@ -167,12 +173,12 @@ static void test_not_finite(const bz_kernels *kernels)
                              exact_room(k / 16 * sizeof(float))};
             kernels->quantize(x, p.q[r], k);
         }
-        one_by_one(&p);
+        few_at_a_time(&p);
         in_blocks(&p);
         for (size_t r = 0; r < p.rows; r++) {
             for (size_t o = 0; o < p.outputs; o++) {
                 const bool bad = r == 5 || o == 3;
-                CHECKF(isnan(one[r * 20 + o]) == bad && isnan(many[r * 20 + o]) == bad,
+                CHECKF(isnan(few[r * 20 + o]) == bad && isnan(many[r * 20 + o]) == bad,
                        "at %zu, row %zu, output %zu", at, r, o);
             }
             free(p.q[r].q);

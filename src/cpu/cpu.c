@@ -26,6 +26,9 @@ static void begin(bz_backend *b, bz_schedule *schedule, const bz_rows *rows)
     c->rows = rows;
     c->job = 0;
     c->task = c->n_tasks = 0;
+    for (unsigned t = 0; t < bz_pool_threads(c->pool); t++) {
+        c->scratch[t].arranged = NULL;
+    }
     if (rows->kept_input) {
         cpu_copy_kept_input(c);
     }

@@ -97,17 +97,22 @@ static void expert_products(cpu *c, const bz_step *s, const uint8_t *blocks, uin
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
     const bz_products *p = c->k->products;
     const size_t k = (size_t)w->ne[0], outputs = (size_t)w->ne[1];
-    const bool few = n <= CPU_FEW_ROWS;
+    const bool few = n <= BZ_FEW_ROWS;
+    scratch->arranged = NULL;
     if (!few) {
         p->pack(w->type, blocks, count, k, (bz_w8){scratch->q, scratch->s, scratch->m},
                 scratch->packed);
     }
-    const uint32_t step = few ? 1 : BZ_BLOCK_ROWS;
+    const uint32_t step = few ? n : BZ_BLOCK_ROWS;
     for (uint32_t i = 0; i < n; i += step) {
         const uint32_t rows = n - i < step ? n - i : step;
-        float out[BZ_BLOCK_ROWS * BZ_PRODUCT_TILE];
+        float out[BZ_FEW_ROWS * BZ_PRODUCT_TILE];
         if (few) {
-            p->rows(w->type, blocks, count, &scratch->gathered[i], k, scratch->packed, out);
+            const size_t bytes = p->row_bytes(k);
+            for (uint32_t r = 0; r < rows; r++) {
+                p->arrange_row(w->type, &scratch->gathered[r], k, scratch->packed + r * bytes);
+            }
+            p->rows(w->type, blocks, count, scratch->packed, rows, k, out, BZ_PRODUCT_TILE);
         } else {
             for (uint32_t r = 0; r < rows; r++) {
                 bz_product_arrange(p, &scratch->gathered[i + r], k, r, scratch->block);

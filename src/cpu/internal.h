@@ -44,8 +44,9 @@ typedef struct cpu_scratch {
     float *values;   /* [tile * K] */
     float *out;      /* [rows] */
     bz_q8 *gathered; /* [rows] activation rows of one expert */
-    uint8_t *packed; /* for products.h: a tile of packed weights, or one prepared row */
-    uint8_t *block;  /* for products.h: activations of one expert */
+    uint8_t *packed; /* for products.h: a tile of packed weights, or up to BZ_FEW_ROWS rows */
+    const cpu_job *arranged; /* the job whose rows are in `packed`; NULL: none */
+    uint8_t *block;          /* for products.h: activations of one expert */
 } cpu_scratch;
 
 struct cpu {
@@ -65,7 +66,7 @@ struct cpu {
     size_t scratch_k;   /* the longest row of a product, for products.h */
     uint8_t *q8_memory; /* int8 activations of the current step */
     size_t q8_bytes;
-    bz_q8 *q8; /* [q8_rows]; for more than CPU_FEW_ROWS, products.h's blocks are in q8_memory
+    bz_q8 *q8; /* [q8_rows]; for more than BZ_FEW_ROWS, products.h's blocks are in q8_memory
                   instead */
     uint32_t q8_rows;
     expert_groups groups;
@@ -140,8 +141,6 @@ bool cpu_rope_frequencies(const cpu *c, cpu_job *job);
 void cpu_rope_table(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_rope(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* linear.c */
-/* Up to CPU_FEW_ROWS activation rows are multiplied one by one, without packing weights. */
-enum { CPU_FEW_ROWS = 6 };
 bool cpu_uses_q8(const cpu *c, const bz_step *step);
 bool cpu_uses_products(const cpu *c, const bz_step *step); /* those of products.h */
 uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows);

@@ -11,9 +11,12 @@ enum {
     MAX_TILE = 64,        /* weight rows of a task */
     MIN_TASKS = 4,        /* if there are few weight rows: those of an adapter */
     ROW_BLOCK = 32,       /* activation rows that stay in the cache */
-    /* weights and weight rows of a task that multiplies few rows: some microseconds */
-    FEW_WEIGHTS = 131072,
-    FEW_TILE = 128
+    /* Tasks that multiply few rows: weights of each, two to thirty microseconds, and how many each
+     * thread gets where that allows it. The longer a task reads on, the less of what was fetched
+     * ahead belongs to another thread. */
+    LEAST_WEIGHTS = 131072,
+    MOST_WEIGHTS = 2097152,
+    TASKS_PER_THREAD = 8
 };
 
 static bool is_float(bz_type t)
@@ -36,9 +39,11 @@ uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
 {
     const bz_weight_info *w = bz_weight_of(c->weights, step->w[0]);
     uint64_t tile;
-    if (cpu_uses_products(c, step) && rows <= CPU_FEW_ROWS && step->op == BZ_OP_LINEAR) {
-        tile = FEW_WEIGHTS / w->ne[0] / 16 * 16;
-        tile = tile < 16 ? 16 : tile > FEW_TILE ? FEW_TILE : tile;
+    if (cpu_uses_products(c, step) && rows <= BZ_FEW_ROWS && step->op == BZ_OP_LINEAR) {
+        const uint64_t least = LEAST_WEIGHTS / w->ne[0], most = MOST_WEIGHTS / w->ne[0];
+        tile = w->ne[1] / (TASKS_PER_THREAD * bz_pool_threads(c->pool));
+        tile = (tile < least ? least : tile > most ? most : tile) / 16 * 16;
+        tile = tile < 16 ? 16 : tile;
     } else if (cpu_uses_products(c, step)) {
         tile = BZ_PRODUCT_TILE;
     } else {
@@ -78,7 +83,7 @@ size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows)
 static bool in_blocks(const cpu *c, const bz_step *s)
 {
     return s->op == BZ_OP_LINEAR && cpu_uses_products(c, s) &&
-           cpu_rows_of(c, s->in[0]) > CPU_FEW_ROWS;
+           cpu_rows_of(c, s->in[0]) > BZ_FEW_ROWS;
 }
 
 void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
@@ -146,12 +151,16 @@ static void linear_products(cpu *c, const cpu_job *job, uint32_t first, uint32_t
     const size_t k = (size_t)w->ne[0], stride = cpu_info(c, s->out[0])->stride;
     const uint32_t rows = cpu_rows_of(c, s->out[0]);
     if (!in_blocks(c, s)) {
-        for (uint32_t n = 0; n < rows; n++) {
-            p->rows(w->type, blocks, count, c->q8 + n, k, scratch->packed,
-                    cpu_row(c, s->out[0], n) + first);
+        const size_t bytes = p->row_bytes(k);
+        for (uint32_t n = 0; n < rows && scratch->arranged != job; n++) {
+            p->arrange_row(w->type, c->q8 + n, k, scratch->packed + n * bytes);
         }
+        scratch->arranged = job;
+        p->rows(w->type, blocks, count, scratch->packed, rows, k, cpu_row(c, s->out[0], 0) + first,
+                stride);
         return;
     }
+    scratch->arranged = NULL;
     for (uint32_t r = 0; r < count; r += BZ_PRODUCT_TILE) {
         const uint32_t some = count - r < BZ_PRODUCT_TILE ? count - r : BZ_PRODUCT_TILE;
         p->pack(w->type, blocks + r * bz_row_bytes(w->type, k), some, k,

@@ -19,6 +19,7 @@
 #include "cpu/kernels.h"
 
 enum {
+    BZ_FEW_ROWS = 8,     /* up to so many activation rows `rows` is faster than `multiply` */
     BZ_BLOCK_ROWS = 6,   /* activation rows of a block */
     BZ_PRODUCT_TILE = 32 /* weight rows that pack puts side by side */
 };
@@ -27,10 +28,14 @@ struct bz_products {
     uint32_t lanes;
     bool signed_rows; /* blocks hold activations as they are */
 
-    /* out[r] = weight row r times x, r < count. scratch: row_scratch(k) bytes, aligned to 64. */
-    void (*rows)(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,
-                 void *scratch, float *out);
-    size_t (*row_scratch)(size_t k);
+    /* arrange_row: a row of activations as `rows` reads it with weights of that type, in
+     * row_bytes(k) bytes, which also have room for what `rows` unpacks. memory: n <= BZ_FEW_ROWS
+     * such rows one after another, aligned to 64. rows: out[r * stride + c] = weight row c times
+     * row r, c < count. */
+    void (*arrange_row)(bz_type type, const bz_q8 *x, size_t k, void *row);
+    void (*rows)(bz_type type, const uint8_t *blocks, size_t count, void *memory, size_t n,
+                 size_t k, float *out, size_t stride);
+    size_t (*row_bytes)(size_t k); /* a multiple of 64 */
 
     /* Puts `count` <= BZ_PRODUCT_TILE weight rows side by side. panels: panel_bytes(k) bytes,
      * aligned to 64; unpacked: room for 16 unpacked rows. */

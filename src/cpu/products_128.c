@@ -191,10 +191,29 @@ typedef struct form {
 
 /* ---- one activation row ---- */
 
-/* Four unpacked weight rows, and scale * sum of every group of 32 activations. */
-static size_t row_scratch(size_t k)
+/* A row as it is; scale * sum of every group of 32; room for four unpacked weight rows. */
+typedef struct few_row {
+    bz_q8 x;
+    float sums32[];
+} few_row;
+
+static size_t arranged_bytes(size_t k)
 {
-    return QUAD * (k + 2 * (k / 16) * sizeof(float)) + k / 32 * sizeof(float);
+    const size_t bytes =
+        sizeof(few_row) + k / 32 * sizeof(float) + QUAD * (k + 2 * (k / 16) * sizeof(float));
+    return (bytes + 63) / 64 * 64;
+}
+
+static void arrange_row(bz_type type, const bz_q8 *x, size_t k, void *memory)
+{
+    few_row *row = memory;
+    row->x = *x;
+    for (size_t g = 0; bz_product_group(type) == 32 && bz_type_has_min(type) && g < k / 32; g++) {
+        int32_t total = 0;
+        for (size_t i = 0; i < 32; i++)
+            total += x->q[32 * g + i];
+        row->sums32[g] = x->d[g] * (float)total;
+    }
 }
 
 /* Lane r: the sum of the four lanes of v[r]. */
@@ -237,34 +256,31 @@ INLINE f32x4 quad_times_row(const form f, bz_w8 w, const bz_q8 *x, const float *
     return total;
 }
 
-INLINE void rows_of(const form f, bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x,
-                    size_t k, void *scratch, float *out)
+INLINE void rows_of(const form f, bz_type type, const uint8_t *blocks, size_t count,
+                    uint8_t *memory, size_t n, size_t k, float *out, size_t stride)
 {
     const size_t row_bytes = bz_row_bytes(type, k);
-    float *sums32 = scratch;
-    const bz_w8 w = {.s = sums32 + k / 32,
-                     .m = sums32 + k / 32 + QUAD * (k / 16),
-                     .q = (int8_t *)(sums32 + k / 32 + 2 * QUAD * (k / 16))};
-    for (size_t g = 0; f.G == 32 && f.has_min && g < k / 32; g++) {
-        int32_t total = 0;
-        for (size_t i = 0; i < 32; i++)
-            total += x->q[32 * g + i];
-        sums32[g] = x->d[g] * (float)total;
-    }
+    few_row *first = (few_row *)(void *)memory;
+    float *rest = first->sums32 + k / 32;
+    const bz_w8 w = {
+        .s = rest, .m = rest + QUAD * (k / 16), .q = (int8_t *)(rest + 2 * QUAD * (k / 16))};
     for (size_t r = 0; r < count; r += QUAD) {
         const size_t some = count - r < QUAD ? count - r : QUAD;
         for (size_t i = 0; i < QUAD; i++) /* rows that are missing repeat the last one */
             KERNELS.unpack(type, blocks + (r + (i < some ? i : some - 1)) * row_bytes,
                            bz_w8_at(w, i * k), k);
-        const f32x4 results = quad_times_row(f, w, x, sums32, k);
-        memcpy(out + r, &results, some * sizeof *out);
+        for (size_t i = 0; i < n; i++) {
+            const few_row *row = (const few_row *)(const void *)(memory + i * arranged_bytes(k));
+            const f32x4 results = quad_times_row(f, w, &row->x, row->sums32, k);
+            memcpy(out + i * stride + r, &results, some * sizeof *out);
+        }
     }
 }
 
-static void rows(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,
-                 void *scratch, float *out)
+static void rows(bz_type type, const uint8_t *blocks, size_t count, void *memory, size_t n,
+                 size_t k, float *out, size_t stride)
 {
-    BY_FORM(type, rows_of(f, type, blocks, count, x, k, scratch, out));
+    BY_FORM(type, rows_of(f, type, blocks, count, memory, n, k, out, stride));
 }
 
 /* ---- several activation rows ----
@@ -415,7 +431,8 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
 const bz_products TABLE = {.lanes = L,
                            .signed_rows = true,
                            .rows = rows,
-                           .row_scratch = row_scratch,
+                           .row_bytes = arranged_bytes,
+                           .arrange_row = arrange_row,
                            .pack = pack,
                            .panel_bytes = panel_bytes,
                            .multiply = multiply};

@@ -14,7 +14,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { L = 8 };
+enum { L = 8, MOST_R = 2 /* rows of activations that share a step */ };
 
 /* ---- how the weights of a type are multiplied ---- */
 
@@ -135,26 +135,35 @@ static const row_order order_k = {{0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14,
 
 typedef struct few_row {
     const row_order *order;
-    size_t rounds;    /* of 8 groups */
-    const __m256i *q; /* [rounds][G / 4] */
-    const __m256 *d, *sum;
-    const __m256i *total; /* [rounds] */
-    uint8_t *rest;        /* memory after it */
+    size_t rounds; /* of 8 groups */
+    __m256i *q;    /* [rounds][G / 4] */
+    __m256 *d, *sum;
+    __m256i *total; /* [rounds] */
+    uint8_t *rest;  /* memory after it */
 } few_row;
 
-static size_t row_scratch(size_t k)
+static size_t arranged_bytes(size_t k)
 {
     const size_t whole = (k + 255) / 256 * 256;
     return whole + 3 * whole / 4 + whole + whole / 2;
 }
 
-INLINE few_row prepare(const bz_q8 *x, const size_t G, size_t k, const row_order *order,
-                       uint8_t *memory)
+INLINE few_row few_row_at(const size_t G, size_t k, const row_order *order, void *memory)
 {
     const size_t rounds = (k + 8 * G - 1) / (8 * G);
-    __m256i *q = (__m256i *)(void *)memory, *total = q + rounds * G / 4;
-    __m256 *d = (__m256 *)(void *)(total + rounds), *sum = d + rounds;
-    for (size_t t = 0; t < rounds; t++) {
+    few_row row = {.order = order, .rounds = rounds, .q = memory};
+    row.total = row.q + rounds * G / 4;
+    row.d = (__m256 *)(void *)(row.total + rounds);
+    row.sum = row.d + rounds;
+    row.rest = (uint8_t *)(row.sum + rounds);
+    return row;
+}
+
+INLINE void arrange(const few_row *row, const bz_q8 *x, const size_t G, size_t k)
+{
+    const row_order *order = row->order;
+    __m256i *q = row->q;
+    for (size_t t = 0; t < row->rounds; t++) {
         float scales[8];
         for (size_t i = 0; i < G / 2; i++) {
             const size_t at = 16 * (t * G / 2 + order->part[i]);
@@ -172,17 +181,22 @@ INLINE few_row prepare(const bz_q8 *x, const size_t G, size_t k, const row_order
             part[j] = widen(G == 16 ? _mm256_maddubs_epi16(one, v[j])
                                     : _mm256_add_epi16(_mm256_maddubs_epi16(one, v[2 * j]),
                                                        _mm256_maddubs_epi16(one, v[2 * j + 1])));
-        total[t] = fold(part[0], part[1], part[2], part[3]);
-        d[t] = _mm256_loadu_ps(scales);
-        sum[t] = _mm256_mul_ps(d[t], _mm256_cvtepi32_ps(total[t]));
+        row->total[t] = fold(part[0], part[1], part[2], part[3]);
+        row->d[t] = _mm256_loadu_ps(scales);
+        row->sum[t] = _mm256_mul_ps(row->d[t], _mm256_cvtepi32_ps(row->total[t]));
     }
-    return (few_row){.order = order,
-                     .rounds = rounds,
-                     .q = q,
-                     .d = d,
-                     .sum = sum,
-                     .total = total,
-                     .rest = (uint8_t *)(sum + rounds)};
+}
+
+static void arrange_row(bz_type type, const bz_q8 *x, size_t k, void *memory)
+{
+    if (bz_product_group(type) == 16) {
+        const few_row row = few_row_at(16, k, &order16, memory);
+        arrange(&row, x, 16, k);
+    } else {
+        const bool pairs = type == BZ_Q4_K || type == BZ_Q5_K;
+        const few_row row = few_row_at(32, k, pairs ? &order_k : &order32, memory);
+        arrange(&row, x, 32, k);
+    }
 }
 
 /* a + 8 groups: exact products p, scales s. */
@@ -509,109 +523,126 @@ INLINE void fetch_ahead(const uint8_t *at, const size_t bytes)
 
 typedef __m256 (*step_function)(__m256 a, const uint8_t *at, const few_row *x, size_t t);
 
-/* bytes: of `values` weights, which a step takes. */
-INLINE void rows_of(const step_function step, const size_t values, const size_t bytes,
-                    const uint8_t *blocks, size_t row_bytes, size_t count, const few_row *x,
-                    size_t k, float *out)
+/* a[r] of one weight row for R rows of activations. A step's unpacked weights serve all of them,
+ * as nothing is stored in between. bytes: of the 256 values that a step takes. */
+INLINE void add_row(const size_t R, const step_function step, const size_t bytes,
+                    const uint8_t *blocks, size_t row_bytes, const few_row *x, size_t k,
+                    __m256 a[MOST_R])
 {
-    for (size_t r = 0; r < count; r += 8) {
-        const size_t n = count - r < 8 ? count - r : 8;
-        __m256i lanes[8];
-        for (size_t i = 0; i < n; i++, blocks += row_bytes) {
-            __m256 a = _mm256_setzero_ps();
-            size_t t = 0;
-            for (; t < k / values; t++) {
-                fetch_ahead(blocks + t * bytes, bytes);
-                a = step(a, blocks + t * bytes, x, t);
-            }
-            if (t * values < k) {
-                uint8_t rest[8 * 34] = {0};
-                memcpy(rest, blocks + t * bytes, row_bytes - t * bytes);
-                a = step(a, rest, x, t);
-            }
-            lanes[i] = _mm256_castps_si256(a);
-        }
-        for (size_t i = n; i < 8; i++)
-            lanes[i] = _mm256_setzero_si256();
-        add_lanes(lanes, x->order, n, out + r);
+    for (size_t r = 0; r < R; r++)
+        a[r] = _mm256_setzero_ps();
+    size_t t = 0;
+    for (; t < k / 256; t++) {
+        fetch_ahead(blocks + t * bytes, bytes);
+        for (size_t r = 0; r < R; r++)
+            a[r] = step(a[r], blocks + t * bytes, &x[r], t);
+    }
+    if (t * 256 < k) {
+        uint8_t rest[8 * 34] = {0};
+        memcpy(rest, blocks + t * bytes, row_bytes - t * bytes);
+        for (size_t r = 0; r < R; r++)
+            a[r] = step(a[r], rest, &x[r], t);
     }
 }
 
-/* Types without a step of their own: each row is unpacked first. */
-INLINE void rows_unpacked(bz_type type, const weights_of how, const uint8_t *blocks, size_t count,
-                          const few_row *x, size_t k, float *out)
+/* out[r * stride + i] of n <= 8 weight rows. */
+INLINE void rows8(const size_t R, const step_function step, const size_t bytes,
+                  const uint8_t *blocks, size_t row_bytes, size_t n, const few_row *x, size_t k,
+                  float *out, size_t stride)
 {
-    const size_t row_bytes = bz_row_bytes(type, k), padded = x->rounds * 8 * how.G;
+    __m256i lanes[MOST_R][8];
+    for (size_t i = 0; i < n; i++) {
+        __m256 a[MOST_R];
+        add_row(R, step, bytes, blocks + i * row_bytes, row_bytes, x, k, a);
+        for (size_t r = 0; r < R; r++)
+            lanes[r][i] = _mm256_castps_si256(a[r]);
+    }
+    for (size_t r = 0; r < R; r++) {
+        for (size_t i = n; i < 8; i++)
+            lanes[r][i] = _mm256_setzero_si256();
+        add_lanes(lanes[r], x->order, n, out + r * stride);
+    }
+}
+
+INLINE void rows_of(const step_function step, const size_t G, const row_order *order,
+                    const size_t bytes, const uint8_t *blocks, size_t row_bytes, size_t count,
+                    uint8_t *memory, size_t rows, size_t k, float *out, size_t stride)
+{
+    few_row x[BZ_FEW_ROWS];
+    for (size_t r = 0; r < rows; r++)
+        x[r] = few_row_at(G, k, order, memory + r * arranged_bytes(k));
+    for (size_t c = 0; c < count; c += 8) {
+        const uint8_t *at = blocks + c * row_bytes;
+        const size_t n = count - c < 8 ? count - c : 8;
+        size_t r = 0;
+        for (; r + MOST_R <= rows; r += MOST_R)
+            rows8(MOST_R, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c, stride);
+        for (; r < rows; r++)
+            rows8(1, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c, stride);
+    }
+}
+
+/* Types without a step of their own: each weight row is unpacked first. */
+INLINE void rows_unpacked(bz_type type, const weights_of how, const uint8_t *blocks, size_t count,
+                          uint8_t *memory, size_t rows, size_t k, float *out, size_t stride)
+{
+    const row_order *order = how.G == 16 ? &order16 : &order32;
+    const size_t row_bytes = bz_row_bytes(type, k);
+    few_row x[BZ_FEW_ROWS];
+    for (size_t r = 0; r < rows; r++)
+        x[r] = few_row_at(how.G, k, order, memory + r * arranged_bytes(k));
+    const size_t padded = x->rounds * 8 * how.G;
     bz_w8 w = {.q = (int8_t *)x->rest};
     w.s = (float *)(void *)(x->rest + padded);
     w.m = w.s + padded / 16;
     memset(w.q, 0, padded + padded / 2);
-    for (size_t r = 0; r < count; r += 8) {
-        const size_t n = count - r < 8 ? count - r : 8;
-        __m256i lanes[8];
-        for (size_t i = 0; i < n; i++, blocks += row_bytes) {
-            __m256 a = _mm256_setzero_ps();
-            bz_kernels_avx2.unpack(type, blocks, w, k);
-            for (size_t t = 0; t < x->rounds; t++)
-                a = step_unpacked(a, bz_w8_at(w, 8 * how.G * t), how, x, t);
-            lanes[i] = _mm256_castps_si256(a);
+    for (size_t c = 0; c < count; c += 8) {
+        const size_t n = count - c < 8 ? count - c : 8;
+        __m256i lanes[BZ_FEW_ROWS][8];
+        for (size_t i = 0; i < n; i++) {
+            bz_kernels_avx2.unpack(type, blocks + (c + i) * row_bytes, w, k);
+            for (size_t r = 0; r < rows; r++) {
+                __m256 a = _mm256_setzero_ps();
+                for (size_t t = 0; t < x->rounds; t++)
+                    a = step_unpacked(a, bz_w8_at(w, 8 * how.G * t), how, &x[r], t);
+                lanes[r][i] = _mm256_castps_si256(a);
+            }
         }
-        for (size_t i = n; i < 8; i++)
-            lanes[i] = _mm256_setzero_si256();
-        add_lanes(lanes, x->order, n, out + r);
+        for (size_t r = 0; r < rows; r++) {
+            for (size_t i = n; i < 8; i++)
+                lanes[r][i] = _mm256_setzero_si256();
+            add_lanes(lanes[r], order, n, out + r * stride + c);
+        }
     }
 }
 
-#define ROWS(name, G, order, values, block)                                                        \
-    static void rows_##name(const uint8_t *blocks, size_t row_bytes, size_t count, const bz_q8 *x, \
-                            size_t k, void *scratch, float *out)                                   \
-    {                                                                                              \
-        const few_row row = prepare(x, G, k, order, scratch);                                      \
-        rows_of(step_##name, 256, sizeof(block) * 256 / (values), blocks, row_bytes, count, &row,  \
-                k, out);                                                                           \
-    }
-ROWS(q4_k, 32, &order_k, 256, bz_block_q4_k)
-ROWS(q5_k, 32, &order_k, 256, bz_block_q5_k)
-ROWS(q6_k, 16, &order16, 256, bz_block_q6_k)
-ROWS(q8_0, 32, &order32, 32, bz_block_q8_0)
-ROWS(q4_0, 32, &order32, 32, bz_block_q4_0)
-ROWS(iq4_nl, 32, &order32, 32, bz_block_q4_0)
-ROWS(iq4_xs, 32, &order32, 256, bz_block_iq4_xs)
-ROWS(mxfp4, 32, &order32, 32, bz_block_mxfp4)
-
-#define ROWS_UNPACKED(name, order, ...)                                                            \
-    static void rows_##name(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x,     \
-                            size_t k, void *scratch, float *out)                                   \
-    {                                                                                              \
-        const weights_of how = __VA_ARGS__;                                                        \
-        const few_row row = prepare(x, how.G, k, order, scratch);                                  \
-        rows_unpacked(type, how, blocks, count, &row, k, out);                                     \
-    }
-ROWS_UNPACKED(q2_k, &order16, W_Q2_K)
-ROWS_UNPACKED(q3_k, &order16, W_Q3_K)
-ROWS_UNPACKED(nibble, &order32, W_NIBBLE)
-ROWS_UNPACKED(five, &order32, W_FIVE)
-ROWS_UNPACKED(q5_0, &order32, W_Q5_0)
-
-static void rows(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,
-                 void *scratch, float *out)
+static void rows(bz_type type, const uint8_t *blocks, size_t count, void *memory, size_t n,
+                 size_t k, float *out, size_t stride)
 {
-    const size_t bytes = bz_row_bytes(type, k);
+#define BY(name, G, order, values, block)                                                          \
+    rows_of(step_##name, G, order, sizeof(block) * 256 / (values), blocks, bz_row_bytes(type, k),  \
+            count, memory, n, k, out, stride);                                                     \
+    return
+#define UNPACKED(...)                                                                              \
+    rows_unpacked(type, (weights_of)__VA_ARGS__, blocks, count, memory, n, k, out, stride);        \
+    return
     switch (type) {
-    case BZ_Q4_K: rows_q4_k(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_Q5_K: rows_q5_k(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_Q6_K: rows_q6_k(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_Q8_0: rows_q8_0(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_Q4_0: rows_q4_0(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_IQ4_NL: rows_iq4_nl(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_IQ4_XS: rows_iq4_xs(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_MXFP4: rows_mxfp4(blocks, bytes, count, x, k, scratch, out); return;
-    case BZ_Q2_K: rows_q2_k(type, blocks, count, x, k, scratch, out); return;
-    case BZ_Q3_K: rows_q3_k(type, blocks, count, x, k, scratch, out); return;
-    case BZ_Q5_0: rows_q5_0(type, blocks, count, x, k, scratch, out); return;
-    case BZ_Q5_1: rows_five(type, blocks, count, x, k, scratch, out); return;
-    default: rows_nibble(type, blocks, count, x, k, scratch, out); /* Q4_1 */
+    case BZ_Q4_K: BY(q4_k, 32, &order_k, 256, bz_block_q4_k);
+    case BZ_Q5_K: BY(q5_k, 32, &order_k, 256, bz_block_q5_k);
+    case BZ_Q6_K: BY(q6_k, 16, &order16, 256, bz_block_q6_k);
+    case BZ_Q8_0: BY(q8_0, 32, &order32, 32, bz_block_q8_0);
+    case BZ_Q4_0: BY(q4_0, 32, &order32, 32, bz_block_q4_0);
+    case BZ_IQ4_NL: BY(iq4_nl, 32, &order32, 32, bz_block_q4_0);
+    case BZ_IQ4_XS: BY(iq4_xs, 32, &order32, 256, bz_block_iq4_xs);
+    case BZ_MXFP4: BY(mxfp4, 32, &order32, 32, bz_block_mxfp4);
+    case BZ_Q2_K: UNPACKED(W_Q2_K);
+    case BZ_Q3_K: UNPACKED(W_Q3_K);
+    case BZ_Q5_0: UNPACKED(W_Q5_0);
+    case BZ_Q5_1: UNPACKED(W_FIVE);
+    default: UNPACKED(W_NIBBLE); /* Q4_1 */
     }
+#undef UNPACKED
+#undef BY
 }
 
 /* ---- many activation rows ---- */
@@ -851,7 +882,8 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
 const bz_products bz_products_avx2 = {.lanes = L,
                                       .signed_rows = true,
                                       .rows = rows,
-                                      .row_scratch = row_scratch,
+                                      .row_bytes = arranged_bytes,
+                                      .arrange_row = arrange_row,
                                       .pack = pack,
                                       .panel_bytes = panel_bytes,
                                       .multiply = multiply};

@@ -13,7 +13,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { L = 16 };
+enum { L = 16, MOST_R = 4 /* rows of activations that share a step */ };
 
 /* ---- reductions ---- */
 
@@ -437,27 +437,35 @@ static const row_order order_k = {{0,  4,  8,  12, 1,  5,  9,  13, 2,  6,  10, 1
 
 typedef struct few_row {
     const row_order *order;
-    size_t rounds;    /* of 16 groups */
-    const __m512i *q; /* [rounds][G / 4] */
-    const __m512 *d, *sum;
-    const __m512i *total; /* [rounds] */
-    uint8_t *rest;        /* memory after it */
+    size_t rounds; /* of 16 groups */
+    __m512i *q;    /* [rounds][G / 4] */
+    __m512 *d, *sum;
+    __m512i *total; /* [rounds] */
+    uint8_t *rest;  /* memory after it */
 } few_row;
 
-static size_t row_scratch(size_t k)
+static size_t arranged_bytes(size_t k)
 {
     const size_t whole = (k + 511) / 512 * 512;
     return whole + 3 * whole / 4 + whole + whole / 2;
 }
 
-INLINE few_row prepare(const bz_q8 *x, const size_t G, size_t k, const row_order *order,
-                       uint8_t *memory)
+INLINE few_row few_row_at(const size_t G, size_t k, const row_order *order, void *memory)
 {
     const size_t rounds = (k + 16 * G - 1) / (16 * G);
-    few_row row = {.order = order, .rounds = rounds};
-    __m512i *q = (__m512i *)(void *)memory, *total = q + rounds * G / 4;
-    __m512 *d = (__m512 *)(void *)(total + rounds), *sum = d + rounds;
-    for (size_t t = 0; t < rounds; t++) {
+    few_row row = {.order = order, .rounds = rounds, .q = memory};
+    row.total = row.q + rounds * G / 4;
+    row.d = (__m512 *)(void *)(row.total + rounds);
+    row.sum = row.d + rounds;
+    row.rest = (uint8_t *)(row.sum + rounds);
+    return row;
+}
+
+INLINE void arrange(const few_row *row, const bz_q8 *x, const size_t G, size_t k)
+{
+    const row_order *order = row->order;
+    __m512i *q = row->q;
+    for (size_t t = 0; t < row->rounds; t++) {
         float scales[16];
         for (size_t i = 0; i < G; i++) {
             const size_t at = 16 * (t * G + order->part[i]);
@@ -474,16 +482,22 @@ INLINE few_row prepare(const bz_q8 *x, const size_t G, size_t k, const row_order
         for (size_t j = 0; j < 4; j++)
             part[j] = G == 16 ? dot4(_mm512_setzero_si512(), one, v[j])
                               : dot8(one, v[2 * j], one, v[2 * j + 1]);
-        total[t] = fold(part[0], part[1], part[2], part[3]);
-        d[t] = _mm512_loadu_ps(scales);
-        sum[t] = _mm512_mul_ps(d[t], _mm512_cvtepi32_ps(total[t]));
+        row->total[t] = fold(part[0], part[1], part[2], part[3]);
+        row->d[t] = _mm512_loadu_ps(scales);
+        row->sum[t] = _mm512_mul_ps(row->d[t], _mm512_cvtepi32_ps(row->total[t]));
     }
-    row.q = q;
-    row.total = total;
-    row.d = d;
-    row.sum = sum;
-    row.rest = (uint8_t *)(sum + rounds);
-    return row;
+}
+
+static void arrange_row(bz_type type, const bz_q8 *x, size_t k, void *memory)
+{
+    if (bz_product_group(type) == 16) {
+        const few_row row = few_row_at(16, k, &order16, memory);
+        arrange(&row, x, 16, k);
+    } else {
+        const bool pairs = type == BZ_Q4_K || type == BZ_Q5_K;
+        const few_row row = few_row_at(32, k, pairs ? &order_k : &order32, memory);
+        arrange(&row, x, 32, k);
+    }
 }
 
 INLINE __m512 add_groups(__m512 a, const groups16 *g, const bool has_min, const few_row *x,
@@ -522,117 +536,141 @@ INLINE void fetch_ahead(const uint8_t *at, const size_t bytes)
 
 typedef groups16 (*step_function)(const uint8_t *bytes, const uint8_t *next, const few *x);
 
-/* size: bytes of a block of `values`. */
-INLINE void rows_of(const step_function step, const bool has_min, const size_t G,
-                    const size_t values, const size_t size, const uint8_t *blocks, size_t count,
-                    const few_row *x, size_t k, float *out)
+/* What is needed to read a type's blocks: size bytes for `values` values. */
+typedef struct block_form {
+    step_function step;
+    bool has_min;
+    size_t G, values, size;
+} block_form;
+
+/* a[r] of one weight row for R rows of activations. A step's unpacked weights serve all of them,
+ * as nothing is stored in between. */
+INLINE void add_row(const size_t R, const block_form f, const uint8_t *blocks, const few_row *x,
+                    size_t k, __m512 a[MOST_R])
 {
     enum { MOST = 16 * 34 };
-    const size_t round_bytes = 16 * G / values * size, whole = k / (16 * G);
-    const size_t row_bytes = k / values * size;
-    for (size_t r = 0; r < count; r += 16) {
-        const size_t n = count - r < 16 ? count - r : 16;
-        __m512i lanes[16];
-        for (size_t i = 0; i < n; i++, blocks += row_bytes) {
-            __m512 a = _mm512_setzero_ps();
-            size_t t = 0;
-            for (; t < whole; t++) {
-                const uint8_t *at = blocks + t * round_bytes;
-                fetch_ahead(at, round_bytes);
-                const few v = few_at(x, G, t);
-                const groups16 g = step(at, at + size, &v);
-                a = add_groups(a, &g, has_min, x, t);
-            }
-            if (t < x->rounds) {
-                uint8_t rest[MOST] = {0};
-                memcpy(rest, blocks + t * round_bytes, row_bytes - t * round_bytes);
-                const few v = few_at(x, G, t);
-                const groups16 g = step(rest, rest + size, &v);
-                a = add_groups(a, &g, has_min, x, t);
-            }
-            lanes[i] = _mm512_castps_si512(a);
+    const size_t round_bytes = 16 * f.G / f.values * f.size, whole = k / (16 * f.G);
+    for (size_t r = 0; r < R; r++)
+        a[r] = _mm512_setzero_ps();
+    size_t t = 0;
+    for (; t < whole; t++) {
+        const uint8_t *at = blocks + t * round_bytes;
+        fetch_ahead(at, round_bytes);
+        for (size_t r = 0; r < R; r++) {
+            const few v = few_at(&x[r], f.G, t);
+            const groups16 g = f.step(at, at + f.size, &v);
+            a[r] = add_groups(a[r], &g, f.has_min, &x[r], t);
         }
-        for (size_t i = n; i < 16; i++)
-            lanes[i] = _mm512_setzero_si512();
-        add_lanes(lanes, x->order, n, out + r);
+    }
+    if (t < x->rounds) {
+        uint8_t rest[MOST] = {0};
+        memcpy(rest, blocks + t * round_bytes, k / f.values * f.size - t * round_bytes);
+        for (size_t r = 0; r < R; r++) {
+            const few v = few_at(&x[r], f.G, t);
+            const groups16 g = f.step(rest, rest + f.size, &v);
+            a[r] = add_groups(a[r], &g, f.has_min, &x[r], t);
+        }
     }
 }
 
-/* Types without a step of their own: each row is unpacked first. */
-INLINE void rows_unpacked(bz_type type, const bool has_min, const size_t G, const uint8_t *blocks,
-                          size_t count, const few_row *x, size_t k, float *out)
+/* out[r * stride + i] of n <= 16 weight rows. */
+INLINE void rows16(const size_t R, const block_form f, const uint8_t *blocks, size_t n,
+                   const few_row *x, size_t k, float *out, size_t stride)
 {
-    const size_t row_bytes = bz_row_bytes(type, k), padded = x->rounds * 16 * G;
+    __m512i lanes[MOST_R][16];
+    for (size_t i = 0; i < n; i++) {
+        __m512 a[MOST_R];
+        add_row(R, f, blocks + i * (k / f.values * f.size), x, k, a);
+        for (size_t r = 0; r < R; r++)
+            lanes[r][i] = _mm512_castps_si512(a[r]);
+    }
+    for (size_t r = 0; r < R; r++) {
+        for (size_t i = n; i < 16; i++)
+            lanes[r][i] = _mm512_setzero_si512();
+        add_lanes(lanes[r], x->order, n, out + r * stride);
+    }
+}
+
+INLINE void rows_of(const block_form f, const row_order *order, const uint8_t *blocks, size_t count,
+                    uint8_t *memory, size_t rows, size_t k, float *out, size_t stride)
+{
+    few_row x[BZ_FEW_ROWS];
+    for (size_t r = 0; r < rows; r++)
+        x[r] = few_row_at(f.G, k, order, memory + r * arranged_bytes(k));
+    for (size_t c = 0; c < count; c += 16) {
+        const uint8_t *at = blocks + c * (k / f.values * f.size);
+        const size_t n = count - c < 16 ? count - c : 16;
+        size_t r = 0;
+        for (; r + MOST_R <= rows; r += MOST_R)
+            rows16(MOST_R, f, at, n, x + r, k, out + r * stride + c, stride);
+        for (; r + 2 <= rows; r += 2)
+            rows16(2, f, at, n, x + r, k, out + r * stride + c, stride);
+        if (r < rows)
+            rows16(1, f, at, n, x + r, k, out + r * stride + c, stride);
+    }
+}
+
+/* Types without a step of their own: each weight row is unpacked first. */
+INLINE void rows_unpacked(bz_type type, const bool has_min, const size_t G, const uint8_t *blocks,
+                          size_t count, uint8_t *memory, size_t rows, size_t k, float *out,
+                          size_t stride)
+{
+    const row_order *order = G == 16 ? &order16 : &order32;
+    const size_t row_bytes = bz_row_bytes(type, k);
+    few_row x[BZ_FEW_ROWS];
+    for (size_t r = 0; r < rows; r++)
+        x[r] = few_row_at(G, k, order, memory + r * arranged_bytes(k));
+    const size_t padded = x->rounds * 16 * G;
     bz_w8 w = {.q = (int8_t *)x->rest};
     w.s = (float *)(void *)(x->rest + padded);
     w.m = w.s + padded / 16;
     memset(w.q, 0, padded + padded / 2);
-    for (size_t r = 0; r < count; r += 16) {
-        const size_t n = count - r < 16 ? count - r : 16;
-        __m512i lanes[16];
-        for (size_t i = 0; i < n; i++, blocks += row_bytes) {
-            __m512 a = _mm512_setzero_ps();
-            bz_kernels_avx2.unpack(type, blocks, w, k);
-            for (size_t t = 0; t < x->rounds; t++) {
-                const size_t at = 16 * G * t;
-                const few v = few_at(x, G, t);
-                const groups16 g =
-                    step_unpacked((bz_w8){w.q + at, w.s + at / 16, w.m + at / 16}, has_min, G, &v);
-                a = add_groups(a, &g, has_min, x, t);
+    for (size_t c = 0; c < count; c += 16) {
+        const size_t n = count - c < 16 ? count - c : 16;
+        __m512i lanes[BZ_FEW_ROWS][16];
+        for (size_t i = 0; i < n; i++) {
+            bz_kernels_avx2.unpack(type, blocks + (c + i) * row_bytes, w, k);
+            for (size_t r = 0; r < rows; r++) {
+                __m512 a = _mm512_setzero_ps();
+                for (size_t t = 0; t < x->rounds; t++) {
+                    const few v = few_at(&x[r], G, t);
+                    const groups16 g = step_unpacked(bz_w8_at(w, 16 * G * t), has_min, G, &v);
+                    a = add_groups(a, &g, has_min, &x[r], t);
+                }
+                lanes[r][i] = _mm512_castps_si512(a);
             }
-            lanes[i] = _mm512_castps_si512(a);
         }
-        for (size_t i = n; i < 16; i++)
-            lanes[i] = _mm512_setzero_si512();
-        add_lanes(lanes, x->order, n, out + r);
+        for (size_t r = 0; r < rows; r++) {
+            for (size_t i = n; i < 16; i++)
+                lanes[r][i] = _mm512_setzero_si512();
+            add_lanes(lanes[r], order, n, out + r * stride + c);
+        }
     }
 }
 
-#define ROWS(name, has_min, G, order, values, block)                                               \
-    static void rows_##name(const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,         \
-                            void *scratch, float *out)                                             \
-    {                                                                                              \
-        const few_row row = prepare(x, G, k, order, scratch);                                      \
-        rows_of(step_##name, has_min, G, values, sizeof(block), blocks, count, &row, k, out);      \
-    }
-ROWS(q4_k, true, 32, &order_k, 256, bz_block_q4_k)
-ROWS(q5_k, true, 32, &order_k, 256, bz_block_q5_k)
-ROWS(q6_k, false, 16, &order16, 256, bz_block_q6_k)
-ROWS(q8_0, false, 32, &order32, 32, bz_block_q8_0)
-ROWS(q4_0, false, 32, &order32, 32, bz_block_q4_0)
-ROWS(iq4_nl, false, 32, &order32, 32, bz_block_q4_0)
-ROWS(iq4_xs, false, 32, &order32, 256, bz_block_iq4_xs)
-ROWS(mxfp4, false, 32, &order32, 32, bz_block_mxfp4)
-
-static void rows(bz_type type, const uint8_t *blocks, size_t count, const bz_q8 *x, size_t k,
-                 void *scratch, float *out)
+static void rows(bz_type type, const uint8_t *blocks, size_t count, void *memory, size_t n,
+                 size_t k, float *out, size_t stride)
 {
+#define BY(name, has_min, G, order, values, block)                                                 \
+    rows_of((block_form){step_##name, has_min, G, values, sizeof(block)}, order, blocks, count,    \
+            memory, n, k, out, stride);                                                            \
+    return
     switch (type) {
-    case BZ_Q4_K: rows_q4_k(blocks, count, x, k, scratch, out); return;
-    case BZ_Q5_K: rows_q5_k(blocks, count, x, k, scratch, out); return;
-    case BZ_Q6_K: rows_q6_k(blocks, count, x, k, scratch, out); return;
-    case BZ_Q8_0: rows_q8_0(blocks, count, x, k, scratch, out); return;
-    case BZ_Q4_0: rows_q4_0(blocks, count, x, k, scratch, out); return;
-    case BZ_IQ4_NL: rows_iq4_nl(blocks, count, x, k, scratch, out); return;
-    case BZ_IQ4_XS: rows_iq4_xs(blocks, count, x, k, scratch, out); return;
-    case BZ_MXFP4: rows_mxfp4(blocks, count, x, k, scratch, out); return;
-    case BZ_Q2_K:
-    case BZ_Q3_K: {
-        const few_row row = prepare(x, 16, k, &order16, scratch);
-        if (type == BZ_Q2_K)
-            rows_unpacked(type, true, 16, blocks, count, &row, k, out);
-        else
-            rows_unpacked(type, false, 16, blocks, count, &row, k, out);
-        return;
+    case BZ_Q4_K: BY(q4_k, true, 32, &order_k, 256, bz_block_q4_k);
+    case BZ_Q5_K: BY(q5_k, true, 32, &order_k, 256, bz_block_q5_k);
+    case BZ_Q6_K: BY(q6_k, false, 16, &order16, 256, bz_block_q6_k);
+    case BZ_Q8_0: BY(q8_0, false, 32, &order32, 32, bz_block_q8_0);
+    case BZ_Q4_0: BY(q4_0, false, 32, &order32, 32, bz_block_q4_0);
+    case BZ_IQ4_NL: BY(iq4_nl, false, 32, &order32, 32, bz_block_q4_0);
+    case BZ_IQ4_XS: BY(iq4_xs, false, 32, &order32, 256, bz_block_iq4_xs);
+    case BZ_MXFP4: BY(mxfp4, false, 32, &order32, 32, bz_block_mxfp4);
+    case BZ_Q2_K: rows_unpacked(type, true, 16, blocks, count, memory, n, k, out, stride); return;
+    case BZ_Q3_K: rows_unpacked(type, false, 16, blocks, count, memory, n, k, out, stride); return;
+    case BZ_Q5_0: rows_unpacked(type, false, 32, blocks, count, memory, n, k, out, stride); return;
+    default:
+        rows_unpacked(type, true, 32, blocks, count, memory, n, k, out, stride); /* Q4_1, Q5_1 */
     }
-    default: { /* Q4_1, Q5_0, Q5_1 */
-        const few_row row = prepare(x, 32, k, &order32, scratch);
-        if (bz_type_has_min(type))
-            rows_unpacked(type, true, 32, blocks, count, &row, k, out);
-        else
-            rows_unpacked(type, false, 32, blocks, count, &row, k, out);
-    }
-    }
+#undef BY
 }
 
 /* ---- many activation rows ---- */
@@ -813,7 +851,8 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
 
 const bz_products bz_products_avx512 = {.lanes = L,
                                         .rows = rows,
-                                        .row_scratch = row_scratch,
+                                        .row_bytes = arranged_bytes,
+                                        .arrange_row = arrange_row,
                                         .pack = pack,
                                         .panel_bytes = panel_bytes,
                                         .multiply = multiply};

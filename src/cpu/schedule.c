@@ -157,15 +157,16 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
             need->q8_bytes = bytes > need->q8_bytes ? bytes : need->q8_bytes;
             need->q8_rows = max_u32(need->q8_rows, rows);
         }
+        job.tile = cpu_weight_tile(c, step, rows);
         if (cpu_uses_products(c, step)) {
             need->k = k > need->k ? k : need->k;
             need_scratch(need, BZ_PRODUCT_TILE * k);
+        } else {
+            need_scratch(need, job.tile * k);
         }
-        job.tile = cpu_weight_tile(c, step, rows);
         job.run = step->op == BZ_OP_LINEAR ? cpu_linear : cpu_expert_linear;
         job.tasks = step->op == BZ_OP_LINEAR ? cpu_tasks_linear : cpu_tasks_expert_linear;
         need->rows = max_u32(need->rows, rows);
-        need_scratch(need, job.tile * k);
         break;
     }
     case BZ_OP_CUT: return true; /* nothing to do between segments: weights are in memory */
@@ -208,8 +209,8 @@ static bool reserve_scratch(cpu *c, const needs *need)
         size_t rows64 = round_up(rows), packed = 0, block = 0;
         if (k) {
             const bz_products *p = c->k->products;
-            packed = p->panel_bytes(k) > p->row_scratch(k) ? p->panel_bytes(k) : p->row_scratch(k);
-            packed = round_up(packed);
+            const size_t few = BZ_FEW_ROWS * p->row_bytes(k);
+            packed = round_up(p->panel_bytes(k) > few ? p->panel_bytes(k) : few);
             block = round_up(bz_product_block_bytes(k));
         }
         size_t each = weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 +
