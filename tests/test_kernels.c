@@ -280,6 +280,25 @@ static void test_dot(const bz_kernels *kernels)
         free(w);
     }
 
+    for (int bf = 0; bf < 2 && kernels->dot_halves; bf++) {
+        const bz_type type = bf ? BZ_BF16 : BZ_F16;
+        begin("%s: dot of a %s row has the bits of its f32 values", kernels->name,
+              bz_type_of((uint32_t)type)->name);
+        for (size_t k = 1; k <= 300; k++) {
+            uint16_t *w = room(k * sizeof *w);
+            float *x = random_row(k), *row = room(k * sizeof *row), want;
+            random_blocks(type, (uint8_t *)w, k, SCALES_TAME);
+            kernels->dequantize(type, w, row, k);
+            kernels->dot(row, x, k, 1, k, &want);
+            const float got = kernels->dot_halves(type, w, x, k);
+            CHECKF(memcmp(&got, &want, sizeof got) == 0, "k %zu: %.9g, not %.9g", k, (double)got,
+                   (double)want);
+            free(row);
+            free(x);
+            free(w);
+        }
+    }
+
     begin("%s: dot has the same bits for any split of the rows", kernels->name);
     for (int round = 0; round < 400; round++) {
         size_t k = 1 + random_below(round % 4 ? 140 : 1600), rows = 1 + random_below(19);

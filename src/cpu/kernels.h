@@ -47,6 +47,9 @@ typedef struct bz_kernels {
 
     /* out[r] = sum_i w[i] * x[r * stride + i], for r < rows. Any k >= 1. */
     void (*dot)(const float *w, const float *x, size_t stride, size_t rows, size_t k, float *out);
+    /* The same for one row and F16 or BF16 weights as they are in the file, with the bits of
+     * dequantize and dot. NULL: by these. */
+    float (*dot_halves)(bz_type type, const void *w, const float *x, size_t k);
     /* out[r] = dot product of the unpacked weights with activation row r. k is a multiple of 32.
      * has_min: bz_type_has_min of the weight type. False: w.m is not read; true: no w.q is
      * negative. */

@@ -118,6 +118,42 @@ static float dot_f16(const float *q, const uint16_t *k, size_t n)
     return sum_lanes(_mm256_add_ps(_mm256_add_ps(sum[0], sum[1]), _mm256_add_ps(sum[2], sum[3])));
 }
 
+INLINE __m256 bf16_8(const uint16_t *p)
+{
+    const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+}
+
+typedef __m256 (*load_eight)(const uint16_t *p);
+
+/* As dot_rows. Weights come from memory in order: they are fetched before they are needed. */
+INLINE float dot_fetched(const load_eight load, const uint16_t *w, const float *x, size_t k)
+{
+    enum { AHEAD = 4096 };
+    __m256 sum[4];
+    for (size_t a = 0; a < 4; a++)
+        sum[a] = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 32 <= k; i += 32) {
+        _mm_prefetch((const char *)((uintptr_t)(w + i) + AHEAD), _MM_HINT_T0);
+        for (size_t a = 0; a < 4; a++)
+            sum[a] = _mm256_fmadd_ps(load(w + i + 8 * a), _mm256_loadu_ps(x + i + 8 * a), sum[a]);
+    }
+    for (; i + 8 <= k; i += 8)
+        sum[0] = _mm256_fmadd_ps(load(w + i), _mm256_loadu_ps(x + i), sum[0]);
+    if (i < k) {
+        uint16_t rest[8] = {0};
+        memcpy(rest, w + i, (k - i) * sizeof *w);
+        sum[1] = _mm256_fmadd_ps(load(rest), _mm256_maskload_ps(x + i, first_lanes(k - i)), sum[1]);
+    }
+    return sum_lanes(_mm256_add_ps(_mm256_add_ps(sum[0], sum[1]), _mm256_add_ps(sum[2], sum[3])));
+}
+
+static float dot_halves(bz_type type, const void *w, const float *x, size_t k)
+{
+    return type == BZ_F16 ? dot_fetched(halves8, w, x, k) : dot_fetched(bf16_8, w, x, k);
+}
+
 static void axpy_f16(float a, const uint16_t *v, float *out, size_t n)
 {
     __m256 factor = _mm256_set1_ps(a);
@@ -686,19 +722,17 @@ static void dequantize_f16(const uint8_t *bytes, float *out, size_t n)
 static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 {
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(bytes + 2 * i)));
-        _mm256_storeu_ps(out + i, _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)));
-    }
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, bf16_8((const uint16_t *)(const void *)(bytes + 2 * i)));
     for (; i < n; i++)
         out[i] = bz_bf16_to_f32(bz_le16(bytes + 2 * i));
 }
 
 #include "cpu/kernels_table.h"
 
-KERNEL_TABLE(bz_kernels_avx2, "avx2", &bz_products_avx2);
+KERNEL_TABLE(bz_kernels_avx2, "avx2", &bz_products_avx2, dot_halves);
 /* The f32 kernels are the same: their loops are bound by loads. */
-KERNEL_TABLE(bz_kernels_avx512, "avx512", &bz_products_avx512);
+KERNEL_TABLE(bz_kernels_avx512, "avx512", &bz_products_avx512, dot_halves);
 
 #else
 typedef int bz_no_avx2; /* ISO C requires a declaration */

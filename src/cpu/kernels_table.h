@@ -65,7 +65,7 @@ static void dequantize(bz_type type, const void *blocks, float *out, size_t n)
     }
 }
 
-#define KERNEL_TABLE(table, table_name, table_products)                                            \
+#define KERNEL_TABLE(table, table_name, table_products, table_dot_halves)                          \
     const bz_kernels table = {                                                                     \
         .name = table_name,                                                                        \
         .products = table_products,                                                                \
@@ -73,6 +73,7 @@ static void dequantize(bz_type type, const void *blocks, float *out, size_t n)
         .unpack = unpack,                                                                          \
         .quantize = quantize,                                                                      \
         .dot = dot,                                                                                \
+        .dot_halves = table_dot_halves,                                                            \
         .dot8 = dot8,                                                                              \
         .sum_squares = sum_squares,                                                                \
         .dot_f16 = dot_f16,                                                                        \

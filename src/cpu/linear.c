@@ -11,6 +11,7 @@ enum {
     MAX_TILE = 64,        /* weight rows of a task */
     MIN_TASKS = 4,        /* if there are few weight rows: those of an adapter */
     ROW_BLOCK = 32,       /* activation rows that stay in the cache */
+    DIRECT_ROWS = 3,      /* with up to so many, F16 and BF16 need no f32 copy */
     /* Tasks that multiply few rows: weights of each, two to thirty microseconds, and how many each
      * thread gets where that allows it. The longer a task reads on, the less of what was fetched
      * ahead belongs to another thread. */
@@ -194,6 +195,8 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
     /* With several blocks of rows the whole tile is unpacked first; with one block, each weight
      * row is used right after unpacking, while it is in the first-level cache. */
     bool keep = rows > ROW_BLOCK;
+    const bool direct =
+        rows <= DIRECT_ROWS && c->k->dot_halves && (w->type == BZ_F16 || w->type == BZ_BF16);
     unpacked_row unpacked[MAX_TILE];
     for (uint32_t r = 0; keep && r < count; r++) {
         unpacked[r] = unpack_row(c, w->type, blocks + r * row_bytes, k, q8, scratch, r);
@@ -203,6 +206,13 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         float *y = cpu_row(c, s->out[0], n0) + first;
         for (uint32_t r = 0; r < count; r++) {
             float product[ROW_BLOCK];
+            if (direct) {
+                for (uint32_t i = 0; i < n; i++) {
+                    y[(size_t)i * out->stride + r] = c->k->dot_halves(
+                        w->type, blocks + r * row_bytes, cpu_row(c, s->in[0], i), k);
+                }
+                continue;
+            }
             unpacked_row row =
                 keep ? unpacked[r]
                      : unpack_row(c, w->type, blocks + r * row_bytes, k, q8, scratch, 0);
