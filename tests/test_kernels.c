@@ -690,6 +690,57 @@ static void test_softcap(const bz_kernels *k)
           out[3] == 30.0f && out[4] == -30.0f && out[5] == 0.0f);
 }
 
+/* Attention over an f16 cache where it is, against the same through f32 keys and panels of values;
+ * the sums also in two parts, as at the end of a ring. */
+static void test_heads(const bz_kernels *k)
+{
+    if (!k->scores_f16) {
+        return;
+    }
+    begin("%s: heads over f16 keys and values have the bits of f32 ones", k->name);
+    for (int round = 0; round < 60; round++) {
+        const size_t d = 32 * (1 + random_below(9)), n = 1 + random_below(64),
+                     heads = 1 + random_below(9), first = random_below((uint32_t)n + 1);
+        float *q = random_row(heads * d), *x = random_row(n * d), *f32 = room(n * d * sizeof *f32);
+        float *got = room(heads * n * sizeof *got), *want = room(heads * sizeof *want);
+        float *sums = room(heads * d * sizeof *sums), *panel = room(n * BZ_PANEL * sizeof *panel);
+        float *column = room(heads * BZ_PANEL * sizeof *column);
+        uint16_t *rows = room(n * d * sizeof *rows);
+        k->to_f16(x, rows, n * d);
+        k->dequantize(BZ_F16, rows, f32, n * d);
+        k->scores_f16(q, heads, (const uint8_t *)rows, 2 * d, n, d, got, n);
+        for (size_t j = 0; j < n; j++) {
+            k->dot(f32 + j * d, q, d, heads, d, want);
+            for (size_t h = 0; h < heads; h++)
+                CHECKF(memcmp(&got[h * n + j], &want[h], sizeof *want) == 0,
+                       "d %zu head %zu of %zu, position %zu of %zu: %.9g, not %.9g", d, h, heads, j,
+                       n, (double)got[h * n + j], (double)want[h]);
+        }
+        k->values_f16(got, n, heads, (const uint8_t *)rows, 2 * d, first, d, sums, false);
+        k->values_f16(got + first, n, heads, (const uint8_t *)(rows + first * d), 2 * d, n - first,
+                      d, sums, true);
+        for (size_t v = 0; v < d; v += BZ_PANEL) {
+            for (size_t j = 0; j < n; j++)
+                memcpy(panel + j * BZ_PANEL, f32 + j * d + v, BZ_PANEL * sizeof *panel);
+            k->panel(got, n, heads, panel, n, column, BZ_PANEL, BZ_PANEL);
+            for (size_t h = 0; h < heads; h++)
+                CHECKF(memcmp(sums + h * d + v, column + h * BZ_PANEL, BZ_PANEL * sizeof *column) ==
+                           0,
+                       "d %zu head %zu of %zu, values from %zu on, %zu + %zu positions", d, h,
+                       heads, v, first, n - first);
+        }
+        free(rows);
+        free(column);
+        free(panel);
+        free(sums);
+        free(want);
+        free(got);
+        free(f32);
+        free(x);
+        free(q);
+    }
+}
+
 /* NaN passes through the exponentials, so that it shows in what is computed from them. */
 static void test_nan(const bz_kernels *k)
 {
@@ -728,6 +779,7 @@ int main(void)
         test_dot8(k);
         test_rows(k);
         test_panel(k);
+        test_heads(k);
         test_exponentials(k);
         test_softcap(k);
         test_nan(k);

@@ -7,6 +7,7 @@
  * all queries of the task, each query gets the softmax of its part of the chunk, and parts are
  * merged with a running maximum. So the order of additions depends only on the query's position and
  * its window, never on the ring row, on how the prompt was split or on the other rows of the task.
+ * Where a row is alone and the table has kernels for that, an f16 cache is read where it is.
  * The scale is 1: the learned norms of q and k include it. */
 #include <math.h>
 #include <string.h>
@@ -50,6 +51,10 @@ static division divide(const cpu *c, const bz_step *s)
     division d = {.rows = 1, .heads = group < most ? group : most, .kv_heads = l->kv_heads};
     if (n > FEW_ROWS) {
         d.rows = MAX_QUERIES / d.heads;
+    } else {
+        while (d.heads > 1 && n * (s->heads / d.heads) < bz_pool_threads(c->pool)) {
+            d.heads /= 2;
+        }
     }
     d.tasks_per_group = (group + d.heads - 1) / d.heads;
     d.row_blocks = (n + d.rows - 1) / d.rows;
@@ -183,6 +188,36 @@ static void attend_chunk(cpu *c, const bz_step *s, queries *q, uint32_t base, ui
     }
 }
 
+/* The same for one row over a cache in f16, which is read where it is. */
+static void attend_chunk_f16(cpu *c, const bz_step *s, queries *q, const kv_layer *l, uint32_t base,
+                             uint32_t begin, uint32_t end)
+{
+    const size_t d = s->width, row_bytes = 2 * d;
+    const float *x = cpu_row(c, s->in[0], q->row) + (size_t)q->head * d;
+    float *out = cpu_row(c, s->out[0], q->row) + (size_t)q->head * d;
+    float *scores = q->scores + (begin - base), max[FEW_HEADS], total[FEW_HEADS];
+    /* The chunk may begin at the ring's end and go on at its start. */
+    const uint32_t first = kv_row(l, begin), n = end - begin,
+                   before = n < l->rows - first ? n : l->rows - first;
+    const uint8_t *k = l->k[q->kv_head], *v = l->v[q->kv_head];
+    c->k->scores_f16(x, q->heads, k + first * row_bytes, row_bytes, before, d, scores, CHUNK);
+    c->k->scores_f16(x, q->heads, k, row_bytes, n - before, d, scores + before, CHUNK);
+    for (uint32_t h = 0; h < q->heads; h++) {
+        const float *score = scores + h * CHUNK;
+        max[h] = -INFINITY;
+        for (uint32_t j = 0; j < n; j++) {
+            max[h] = score[j] > max[h] ? score[j] : max[h];
+        }
+        total[h] = c->k->exp_sum(scores + h * CHUNK, n);
+    }
+    c->k->values_f16(scores, CHUNK, q->heads, v + first * row_bytes, row_bytes, before, d, q->part,
+                     false);
+    c->k->values_f16(scores + before, CHUNK, q->heads, v, row_bytes, n - before, d, q->part, true);
+    for (uint32_t h = 0; h < q->heads; h++) {
+        merge(q, h, max[h], total[h], out + h * d, d);
+    }
+}
+
 static void attend_rows(cpu *c, const bz_step *s, queries *q)
 {
     const bz_kv *kv = c->rows->kv[c->rows->seq[q->row]];
@@ -196,6 +231,8 @@ static void attend_rows(cpu *c, const bz_step *s, queries *q)
         memset(cpu_row(c, s->out[0], q->row + r) + (size_t)q->head * d, 0,
                q->heads * d * sizeof(float));
     }
+    const bool in_place = c->k->scores_f16 && kv->type == BZ_CACHE_F16 && d % 32 == 0 &&
+                          q->rows == 1 && q->heads <= FEW_HEADS;
     q->rotates = kv->type == BZ_CACHE_Q4;
     for (uint32_t i = 0; i < q->rows * q->heads; i++) {
         q->max[i] = -INFINITY;
@@ -210,8 +247,12 @@ static void attend_rows(cpu *c, const bz_step *s, queries *q)
     for (uint32_t begin = all.first; begin <= all.last;) {
         const uint32_t base = begin / CHUNK * CHUNK;
         const uint32_t end = all.last - base < CHUNK ? all.last + 1 : base + CHUNK;
-        read_chunk(c, q, kv, l, begin, end, q->part);
-        attend_chunk(c, s, q, base, begin, end);
+        if (in_place) {
+            attend_chunk_f16(c, s, q, l, base, begin, end);
+        } else {
+            read_chunk(c, q, kv, l, begin, end, q->part);
+            attend_chunk(c, s, q, base, begin, end);
+        }
         begin = end;
     }
     for (uint32_t i = 0; i < q->rows * q->heads; i++) {

@@ -63,6 +63,15 @@ typedef struct bz_kernels {
     void (*axpy_f16)(float a, const uint16_t *v, float *out, size_t n);
     void (*to_f16)(const float *x, uint16_t *out, size_t n); /* nearest even */
 
+    /* One row's attention over n cached rows in f16, for `heads` heads q [heads][d], d a multiple
+     * of 32, with the bits of dequantize, dot and panel. Rows are row_bytes apart.
+     * scores[h * stride + j] = q_h . k_j; sums [heads][d] = (add: sums +) sum over j of
+     * weights[h * stride + j] v_j, in order. NULL: by dequantize, dot and panel. */
+    void (*scores_f16)(const float *q, size_t heads, const uint8_t *keys, size_t row_bytes,
+                       size_t n, size_t d, float *scores, size_t stride);
+    void (*values_f16)(const float *weights, size_t stride, size_t heads, const uint8_t *values,
+                       size_t row_bytes, size_t n, size_t d, float *sums, bool add);
+
     /* Towers and attention. out[r][c] = sum_i a[r * stride_a + i] * b[16 i + c] for r < rows, c <
      * cols <= 16. K is split into runs of BZ_PANEL_RUN whose sums are added, which makes long sums
      * more accurate and keeps b in the first-level cache. */
@@ -93,6 +102,11 @@ const bz_kernels *bz_kernels_at(size_t i);
 extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
 extern const bz_kernels bz_kernels_avx2, bz_kernels_avx512;
+/* heads_avx512.c */
+void bz_scores_f16_avx512(const float *q, size_t heads, const uint8_t *keys, size_t row_bytes,
+                          size_t n, size_t d, float *scores, size_t stride);
+void bz_values_f16_avx512(const float *weights, size_t stride, size_t heads, const uint8_t *values,
+                          size_t row_bytes, size_t n, size_t d, float *sums, bool add);
 #elif defined(__aarch64__)
 extern const bz_kernels bz_kernels_neon, bz_kernels_dotprod;
 #elif defined(__wasm_simd128__)

@@ -565,8 +565,8 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 
 #include "cpu/kernels_table.h"
 
-KERNEL_TABLE(bz_kernels_neon, "neon", NULL, NULL);
-KERNEL_TABLE(bz_kernels_dotprod, "dotprod", &bz_products_dotprod, NULL);
+KERNEL_TABLE(bz_kernels_neon, "neon", .products = NULL);
+KERNEL_TABLE(bz_kernels_dotprod, "dotprod", .products = &bz_products_dotprod);
 
 #else
 typedef int bz_no_neon; /* ISO C requires a declaration */

@@ -65,24 +65,22 @@ static void dequantize(bz_type type, const void *blocks, float *out, size_t n)
     }
 }
 
-#define KERNEL_TABLE(table, table_name, table_products, table_dot_halves)                          \
-    const bz_kernels table = {                                                                     \
-        .name = table_name,                                                                        \
-        .products = table_products,                                                                \
-        .dequantize = dequantize,                                                                  \
-        .unpack = unpack,                                                                          \
-        .quantize = quantize,                                                                      \
-        .dot = dot,                                                                                \
-        .dot_halves = table_dot_halves,                                                            \
-        .dot8 = dot8,                                                                              \
-        .sum_squares = sum_squares,                                                                \
-        .dot_f16 = dot_f16,                                                                        \
-        .axpy = axpy,                                                                              \
-        .axpy_f16 = axpy_f16,                                                                      \
-        .to_f16 = to_f16,                                                                          \
-        .panel = panel,                                                                            \
-        .exp_sum = exp_sum,                                                                        \
-        .gelu_mul = gelu_mul,                                                                      \
-        .silu = silu,                                                                              \
-        .softcap = softcap,                                                                        \
-    }
+/* More: kernels that not every table has. */
+#define KERNEL_TABLE(table, table_name, ...)                                                       \
+    const bz_kernels table = {.name = table_name,                                                  \
+                              .dequantize = dequantize,                                            \
+                              .unpack = unpack,                                                    \
+                              .quantize = quantize,                                                \
+                              .dot = dot,                                                          \
+                              .dot8 = dot8,                                                        \
+                              .sum_squares = sum_squares,                                          \
+                              .dot_f16 = dot_f16,                                                  \
+                              .axpy = axpy,                                                        \
+                              .axpy_f16 = axpy_f16,                                                \
+                              .to_f16 = to_f16,                                                    \
+                              .panel = panel,                                                      \
+                              .exp_sum = exp_sum,                                                  \
+                              .gelu_mul = gelu_mul,                                                \
+                              .silu = silu,                                                        \
+                              .softcap = softcap,                                                  \
+                              __VA_ARGS__}

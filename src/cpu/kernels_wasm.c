@@ -574,7 +574,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 
 #include "cpu/kernels_table.h"
 
-KERNEL_TABLE(bz_kernels_wasm, "simd128", &bz_products_wasm, NULL);
+KERNEL_TABLE(bz_kernels_wasm, "simd128", .products = &bz_products_wasm);
 
 #else
 typedef int bz_no_wasm_simd; /* ISO C requires a declaration */
