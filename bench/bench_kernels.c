@@ -125,8 +125,8 @@ static void run_products(bench *b)
     b->blocks = alloc(MANY_ROWS / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
     b->many = alloc(MANY_ROWS * b->n * sizeof(float));
     for (size_t r = 0; r < MANY_ROWS; r++)
-        bz_product_arrange(p, &b->q[r % MAX_ROWS], b->k, r % BZ_BLOCK_ROWS,
-                           b->blocks + r / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
+        p->arrange_in_block(&b->q[r % MAX_ROWS], b->k, r % BZ_BLOCK_ROWS,
+                            b->blocks + r / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
     printf("%-7s", bz_type_of((uint32_t)b->type)->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         b->rows = rows[i];

@@ -65,8 +65,8 @@ static void in_blocks(product *p)
     uint8_t *block = room((p->rows + 5) / BZ_BLOCK_ROWS * block_bytes);
     void *panels = room(by->panel_bytes(p->k));
     for (size_t r = 0; r < p->rows; r++)
-        bz_product_arrange(by, &p->q[r], p->k, r % BZ_BLOCK_ROWS,
-                           block + r / BZ_BLOCK_ROWS * block_bytes);
+        by->arrange_in_block(&p->q[r], p->k, r % BZ_BLOCK_ROWS,
+                             block + r / BZ_BLOCK_ROWS * block_bytes);
     for (size_t o = 0; o < p->outputs; o += BZ_PRODUCT_TILE) {
         const size_t count = p->outputs - o < BZ_PRODUCT_TILE ? p->outputs - o : BZ_PRODUCT_TILE;
         by->pack(p->type, p->blocks + o * row_bytes, count, p->k, unpacked, panels);

@@ -115,7 +115,7 @@ static void expert_products(cpu *c, const bz_step *s, const uint8_t *blocks, uin
             p->rows(w->type, blocks, count, scratch->packed, rows, k, out, BZ_PRODUCT_TILE);
         } else {
             for (uint32_t r = 0; r < rows; r++) {
-                bz_product_arrange(p, &scratch->gathered[i + r], k, r, scratch->block);
+                p->arrange_in_block(&scratch->gathered[i + r], k, r, scratch->block);
             }
             p->multiply(w->type, scratch->packed, count, scratch->block, rows, k, out,
                         BZ_PRODUCT_TILE);

@@ -63,9 +63,29 @@ static uint32_t parts_per_row(const cpu *c, const bz_step *s)
     return cpu_info(c, s->in[0])->cols / (uint32_t)bz_weight_of(c->weights, s->w[0])->ne[0];
 }
 
+/* Whether the rows of the current pass are multiplied in blocks. */
+static bool in_blocks(const cpu *c, const bz_step *s)
+{
+    return s->op == BZ_OP_LINEAR && cpu_uses_products(c, s) &&
+           cpu_rows_of(c, s->in[0]) > BZ_FEW_ROWS;
+}
+
 uint32_t cpu_tasks_quantize(const cpu *c, const cpu_job *job)
 {
-    return cpu_rows_of(c, job->step->in[0]) * parts_per_row(c, job->step);
+    const uint32_t rows = cpu_rows_of(c, job->step->in[0]) * parts_per_row(c, job->step);
+    return in_blocks(c, job->step) ? (rows + BZ_BLOCK_ROWS - 1) / BZ_BLOCK_ROWS : rows;
+}
+
+/* The rows of a block lie side by side in each line of the cache, so one thread writes them all. */
+static void quantize_block(cpu *c, const bz_step *s, size_t k, uint32_t block, cpu_scratch *scratch)
+{
+    const bz_q8 q = {.q = scratch->q, .d = scratch->s, .sum = scratch->m};
+    const uint32_t first = block * BZ_BLOCK_ROWS, rows = cpu_rows_of(c, s->in[0]) - first;
+    uint8_t *memory = c->q8_memory + block * bz_product_block_bytes(k);
+    for (uint32_t r = 0; r < BZ_BLOCK_ROWS && r < rows; r++) {
+        c->k->quantize(cpu_row(c, s->in[0], first + r), q, k);
+        c->k->products->arrange_in_block(&q, k, r, memory);
+    }
 }
 
 static size_t row_q8_bytes(size_t k)
@@ -80,27 +100,16 @@ size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows)
     return c->k->products && blocks > one_by_one ? blocks : one_by_one;
 }
 
-/* Whether the rows of the current pass are multiplied in blocks. */
-static bool in_blocks(const cpu *c, const bz_step *s)
-{
-    return s->op == BZ_OP_LINEAR && cpu_uses_products(c, s) &&
-           cpu_rows_of(c, s->in[0]) > BZ_FEW_ROWS;
-}
-
 void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     const bz_step *s = job->step;
     size_t k = (size_t)bz_weight_of(c->weights, s->w[0])->ne[0];
-    uint32_t parts = parts_per_row(c, s);
-    const float *x = cpu_row(c, s->in[0], task / parts) + task % parts * k;
     if (in_blocks(c, s)) {
-        const cpu_scratch *scratch = &c->scratch[worker];
-        const bz_q8 q = {.q = scratch->q, .d = scratch->s, .sum = scratch->m};
-        c->k->quantize(x, q, k);
-        bz_product_arrange(c->k->products, &q, k, task % BZ_BLOCK_ROWS,
-                           c->q8_memory + task / BZ_BLOCK_ROWS * bz_product_block_bytes(k));
+        quantize_block(c, s, k, task, &c->scratch[worker]);
         return;
     }
+    uint32_t parts = parts_per_row(c, s);
+    const float *x = cpu_row(c, s->in[0], task / parts) + task % parts * k;
     uint8_t *memory = c->q8_memory + task * row_q8_bytes(k);
     bz_q8 q = {.d = (float *)(void *)memory};
     q.sum = q.d + k / 32;

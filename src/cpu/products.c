@@ -13,27 +13,16 @@ size_t bz_product_block_bytes(size_t k)
     return BZ_BLOCK_ROWS * (k + (k / 32 * 3 + k / 16 * 2) * sizeof(float));
 }
 
-void bz_product_arrange(const bz_products *p, const bz_q8 *x, size_t k, size_t slot, void *block)
+void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block)
 {
     enum { B = BZ_BLOCK_ROWS };
     const bz_product_block b = bz_product_block_at(block, k);
-    const uint32_t change = p->signed_rows ? 0 : 0x80808080u; /* + 128 */
-    for (size_t i = 0; i < k; i += 4) {
-        uint32_t four;
-        memcpy(&four, x->q + i, sizeof four);
-        four ^= change;
-        memcpy(b.q + i * B + 4 * slot, &four, sizeof four);
-    }
+    for (size_t i = 0; i < k; i += 4)
+        memcpy(b.q + i * B + 4 * slot, x->q + i, 4);
     for (size_t g = 0; g < k / 32; g++) {
         int32_t total[2] = {0, 0};
         for (size_t i = 0; i < 32; i++)
             total[i / 16] += x->q[32 * g + i];
-        b.d[g * B + slot] = x->d[g];
-        b.sum32[g * B + slot] = x->d[g] * (float)(total[0] + total[1]);
-        b.total32[g * B + slot] = total[0] + total[1];
-        for (size_t h = 0; h < 2; h++) {
-            b.sum16[(2 * g + h) * B + slot] = x->sum[2 * g + h];
-            b.total16[(2 * g + h) * B + slot] = total[h];
-        }
+        bz_product_block_group(&b, x, g, slot, total[0], total[1]);
     }
 }

@@ -26,7 +26,6 @@ enum {
 
 struct bz_products {
     uint32_t lanes;
-    bool signed_rows; /* blocks hold activations as they are */
 
     /* arrange_row: a row of activations as `rows` reads it with weights of that type, in
      * row_bytes(k) bytes, which also have room for what `rows` unpacks. memory: n <= BZ_FEW_ROWS
@@ -43,6 +42,8 @@ struct bz_products {
                  void *panels);
     size_t (*panel_bytes)(size_t k);
 
+    /* Row `slot` of a block from the int8 form of a row. */
+    void (*arrange_in_block)(const bz_q8 *x, size_t k, size_t slot, void *block);
     /* out[r * stride + c] for `rows` <= BZ_BLOCK_ROWS rows of a block of activations and the
      * `count` weight rows of panels. */
     void (*multiply)(bz_type type, const void *panels, size_t count, const void *block, size_t rows,
@@ -62,9 +63,9 @@ size_t bz_product_group(bz_type type);
 
 /* A block of activations: B = BZ_BLOCK_ROWS rows side by side. Memory is aligned to 4 bytes. */
 typedef struct bz_product_block {
-    uint8_t *q;               /* [K/4][B] four values; plus 128 unless bz_products.signed_rows */
+    uint8_t *q;               /* [K/4][B] four values; as they are; for AVX-512 plus 128 */
     float *d, *sum32, *sum16; /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */
-    int32_t *total32, *total16; /* [K/32][B], [K/16][B] the sums, for signed_rows */
+    int32_t *total32, *total16; /* [K/32][B], [K/16][B] the sums */
 } bz_product_block;
 
 static inline bz_product_block bz_product_block_at(const void *memory, size_t k)
@@ -80,8 +81,24 @@ static inline bz_product_block bz_product_block_at(const void *memory, size_t k)
 }
 
 size_t bz_product_block_bytes(size_t k);
-/* Row `slot` of a block from the int8 form of a row. */
-void bz_product_arrange(const bz_products *p, const bz_q8 *x, size_t k, size_t slot, void *block);
+
+/* The numbers of group g of 32 of a row; total0, total1: the sums of its halves. */
+static inline void bz_product_block_group(const bz_product_block *b, const bz_q8 *x, size_t g,
+                                          size_t slot, int32_t total0, int32_t total1)
+{
+    enum { B = BZ_BLOCK_ROWS };
+    b->d[g * B + slot] = x->d[g];
+    b->sum32[g * B + slot] = x->d[g] * (float)(total0 + total1);
+    b->total32[g * B + slot] = total0 + total1;
+    b->sum16[2 * g * B + slot] = x->sum[2 * g];
+    b->sum16[(2 * g + 1) * B + slot] = x->sum[2 * g + 1];
+    b->total16[2 * g * B + slot] = total0;
+    b->total16[(2 * g + 1) * B + slot] = total1;
+}
+
+/* bz_products.arrange_in_block in plain C, and for AVX-512 (in products_avx2.c). */
+void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block);
+void bz_product_arrange_plus_128(const bz_q8 *x, size_t k, size_t slot, void *block);
 
 /* Unpacked weights from value i on, a multiple of 16. */
 static inline bz_w8 bz_w8_at(bz_w8 w, size_t i)

@@ -429,12 +429,12 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
 }
 
 const bz_products TABLE = {.lanes = L,
-                           .signed_rows = true,
                            .rows = rows,
                            .row_bytes = arranged_bytes,
                            .arrange_row = arrange_row,
                            .pack = pack,
                            .panel_bytes = panel_bytes,
+                           .arrange_in_block = bz_product_arrange,
                            .multiply = multiply};
 
 #else

@@ -647,6 +647,35 @@ static void rows(bz_type type, const uint8_t *blocks, size_t count, void *memory
 
 /* ---- many activation rows ---- */
 
+INLINE void arrange_plus(const int change, const bz_q8 *x, size_t k, size_t slot, void *block)
+{
+    enum { B = BZ_BLOCK_ROWS };
+    const bz_product_block b = bz_product_block_at(block, k);
+    const __m256i plus = _mm256_set1_epi8((char)change), one = _mm256_set1_epi8(1);
+    for (size_t g = 0; g < k / 32; g++) {
+        const __m256i v = load32(x->q + 32 * g);
+        uint32_t fours[8];
+        int32_t sums[8];
+        _mm256_storeu_si256((__m256i *)(void *)fours, _mm256_add_epi8(v, plus));
+        _mm256_storeu_si256((__m256i *)(void *)sums,
+                            _mm256_madd_epi16(_mm256_maddubs_epi16(one, v), _mm256_set1_epi16(1)));
+        for (size_t i = 0; i < 8; i++)
+            memcpy(b.q + (32 * g + 4 * i) * B + 4 * slot, &fours[i], sizeof fours[i]);
+        bz_product_block_group(&b, x, g, slot, sums[0] + sums[1] + sums[2] + sums[3],
+                               sums[4] + sums[5] + sums[6] + sums[7]);
+    }
+}
+
+static void arrange_in_block(const bz_q8 *x, size_t k, size_t slot, void *block)
+{
+    arrange_plus(0, x, k, slot, block);
+}
+
+void bz_product_arrange_plus_128(const bz_q8 *x, size_t k, size_t slot, void *block)
+{
+    arrange_plus(128, x, k, slot, block);
+}
+
 /* A panel has 8 weight rows. For each group, in the order of the sums: vectors of scales and
  * minima, then G / 4 vectors of four values of each row. Panels are packed in pairs, group by
  * group. */
@@ -880,12 +909,12 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
 }
 
 const bz_products bz_products_avx2 = {.lanes = L,
-                                      .signed_rows = true,
                                       .rows = rows,
                                       .row_bytes = arranged_bytes,
                                       .arrange_row = arrange_row,
                                       .pack = pack,
                                       .panel_bytes = panel_bytes,
+                                      .arrange_in_block = arrange_in_block,
                                       .multiply = multiply};
 
 #else

@@ -855,6 +855,7 @@ const bz_products bz_products_avx512 = {.lanes = L,
                                         .arrange_row = arrange_row,
                                         .pack = pack,
                                         .panel_bytes = panel_bytes,
+                                        .arrange_in_block = bz_product_arrange_plus_128,
                                         .multiply = multiply};
 
 #else
