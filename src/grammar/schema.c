@@ -89,6 +89,13 @@ bool bz_schema_no_memory(schema_reader *r)
     return false;
 }
 
+bool bz_schema_failed(schema_reader *r, const bz_json_node *at, bz_status status,
+                      const bz_error *error)
+{
+    return status == BZ_OUT_OF_MEMORY ? bz_schema_no_memory(r)
+                                      : bz_schema_fail(r, at, "%s", error->text);
+}
+
 bool bz_schema_work(schema_reader *r, const bz_json_node *at)
 {
     if (++r->work > MAX_WORK) {

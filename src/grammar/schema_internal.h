@@ -1,6 +1,6 @@
 /* Internals of the reader of schemas: schema.c (rules), schema_merge.c (what several schemas say
- * together), schema_fits.c (values against schemas), schema_text.c (strings and numbers),
- * schema_object.c (objects and arrays).
+ * together), schema_fits.c (values against schemas), schema_text.c (strings),
+ * schema_number.c (numbers), schema_object.c (objects), schema_array.c (arrays).
  *
  * A place in a document is described by a list of schemas that all hold there: `all`. It begins
  * with one schema, and grows by what $ref and allOf refer to. */
@@ -96,6 +96,9 @@ typedef struct merged {
 bool bz_schema_fail(schema_reader *r, const bz_json_node *at, const char *format, ...)
     BZ_PRINTF(3, 4);
 bool bz_schema_no_memory(schema_reader *r);
+/* The error of an automaton, for a place. Returns false. */
+bool bz_schema_failed(schema_reader *r, const bz_json_node *at, bz_status status,
+                      const bz_error *error);
 /* The rule of a place; 0 after an error. */
 uint32_t bz_schema_rule_of(schema_reader *r, all_of all);
 /* The target of a $ref; NULL after an error. */
@@ -149,9 +152,13 @@ bool bz_schema_format(schema_reader *r, const bz_json_node *at, bz_str name, bz_
 bool bz_schema_pattern_dfa(schema_reader *r, const bz_json_node *at, bz_str pattern, bool written,
                            bz_dfa *out);
 void bz_schema_add_string(schema_reader *r, const merged *m, uint32_t from, uint32_t to);
-void bz_schema_add_number(schema_reader *r, const merged *m, uint32_t from, uint32_t to);
 /* The texts of all patterns and lengths: an automaton of what is written. */
 bool bz_schema_string_dfa(schema_reader *r, const merged *m, bz_dfa *out);
+
+/* ---- schema_number.c
+ * ---------------------------------------------------------------------------------- */
+
+void bz_schema_add_number(schema_reader *r, const merged *m, uint32_t from, uint32_t to);
 bool bz_decimal_read(bz_str text, bz_arena *arena, decimal *out);
 int bz_decimal_compare(const decimal *x, const decimal *y);
 
@@ -160,6 +167,10 @@ int bz_decimal_compare(const decimal *x, const decimal *y);
 
 void bz_schema_add_object(schema_reader *r, all_of all, const merged *m, uint32_t from,
                           uint32_t to);
+
+/* ---- schema_array.c
+ * ----------------------------------------------------------------------------------- */
+
 void bz_schema_add_array(schema_reader *r, all_of all, const merged *m, uint32_t from, uint32_t to);
 
 #endif
