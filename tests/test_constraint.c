@@ -228,8 +228,8 @@ static void requests(const bz_model *m)
         {"\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"go\"}}],\"regex\":\"a\"",
          "cannot be combined"},
         {"\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"go\",\"strict\":true,"
-         "\"parameters\":{\"not\":{}}}}]",
-         "The parameters of the tool go: The schema cannot be obeyed at #/not"},
+         "\"parameters\":{\"not\":{\"format\":\"date\"}}}}]",
+         "The parameters of the tool go: The schema cannot be obeyed at #/not/format"},
     };
     begin("requests: thoughts stay free, the answer follows");
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -250,8 +250,8 @@ static const char tools[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"strict\":true,\"parameters\":{"
     "\"type\":\"object\",\"properties\":{\"place\":{\"type\":\"string\"},\"days\":{\"type\":"
     "\"integer\",\"maximum\":9}},\"required\":[\"place\"]}}},"
-    "{\"type\":\"function\",\"function\":{\"name\":\"clock\",\"parameters\":{\"uniqueItems\":true}}"
-    "}]";
+    "{\"type\":\"function\",\"function\":{\"name\":\"clock\",\"parameters\":{\"not\":"
+    "{\"format\":\"date\"}}}}]";
 
 static void calls(void)
 {

@@ -73,7 +73,10 @@ bool bz_schema_fail(schema_reader *r, const bz_json_node *at, const char *format
     va_start(list, format);
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
-    const bool found = at && find_pointer(r->root, at, &p, 0);
+    bool found = at && find_pointer(r->root, at, &p, 0);
+    for (uint32_t i = 0; i < r->made_keys.n_lists && i < r->cap_made && at && !found; i++) {
+        found = r->made[i].node == at && find_pointer(r->root, r->made[i].of, &p, 0);
+    }
     p.text[found ? p.n : 1] = 0;
     const size_t n = strlen(what);
     r->status = bz_fail(r->err, BZ_BAD_SCHEMA, "The schema cannot be obeyed at %s: %s%s", p.text,
@@ -161,7 +164,8 @@ static bool is_one_of(bz_str key, const char *const *words, size_t n)
 static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, bool named,
                                        unsigned depth)
 {
-    const bz_str anchor = bz_json_string(bz_json_get(node, "$anchor")),
+    const bz_json_node *dynamic = bz_json_get(node, "$dynamicAnchor");
+    const bz_str anchor = bz_json_string(dynamic ? dynamic : bz_json_get(node, "$anchor")),
                  id = bz_json_string(bz_json_get(node, bz_json_get(node, "$id") ? "$id" : "id"));
     if (bz_json_is(node, BZ_JSON_OBJECT) && !named &&
         ((anchor.len == name.len && anchor.len && memcmp(anchor.data, name.data, name.len) == 0) ||
@@ -187,14 +191,38 @@ static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, bo
     return NULL;
 }
 
-const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *node,
-                                     const bz_json_node *ref)
+/* Whether a schema inside has an address of its own, with which names are looked up elsewhere. */
+static bool has_inner_id(const bz_json_node *node, unsigned depth)
+{
+    for (const bz_json_node *x = bz_json_first(node); x && depth < BZ_JSON_DEPTH; x = x->next) {
+        if (bz_json_is(bz_json_get(x, "$id"), BZ_JSON_STRING) || has_inner_id(x, depth + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* In a document without inner addresses a dynamic reference has one target, as any other has. */
+static bool check_dynamic(schema_reader *r, const bz_json_node *ref)
+{
+    if (bz_str_is(ref->key, "$ref")) {
+        return true;
+    }
+    r->inner_id = r->inner_id ? r->inner_id : has_inner_id(r->root, 0) ? 1 : -1;
+    char name[200];
+    return r->inner_id < 0 || bz_schema_fail(r, ref, "%s is supported without inner $id only",
+                                             bz_str_show(ref->key, name));
+}
+
+const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *ref)
 {
     const bz_str s = bz_json_string(ref), id = bz_json_string(bz_json_get(r->root, "$id"));
     const char *at = s.data, *end = s.data + s.len;
-    (void)node;
     if (!bz_json_is(ref, BZ_JSON_STRING)) {
         bz_schema_fail(r, ref, "$ref is a text");
+        return NULL;
+    }
+    if (!check_dynamic(r, ref)) {
         return NULL;
     }
     if (id.len && s.len >= id.len && memcmp(s.data, id.data, id.len) == 0) {
@@ -264,24 +292,54 @@ static void add_plain(schema_reader *r, all_of all, uint32_t from, uint32_t to)
     }
 }
 
-static bool check_exclusive(schema_reader *r, const bz_json_node *at, const all_of *ways,
-                            uint32_t n)
+/* Item i of a oneOf without what fits item k. */
+static bool exclude(schema_reader *r, const bz_json_node *at, all_of *way, uint32_t i, uint32_t k)
 {
+    const bz_json_node *other = at->of.first;
+    for (uint32_t j = 0; j < k; j++) {
+        other = other->next;
+    }
+    if (bz_all_add_not(r, way, other)) {
+        return true;
+    }
+    if (r->status == BZ_BAD_SCHEMA) { /* that is the better reason */
+        r->status = BZ_OK;
+        bz_schema_fail(r, at,
+                       "a value may fit both its items %u and %u; use anyOf, or make them differ "
+                       "in a type, a const or a required property",
+                       i < k ? i : k, i < k ? k : i);
+    }
+    return false;
+}
+
+/* What fits two items of a oneOf fits none of these. */
+static bool make_exclusive(schema_reader *r, const bz_json_node *at, all_of *ways, uint32_t n)
+{
+    all_of *plain = bz_arena_array(r->arena, n, sizeof *plain);
+    if (!plain) {
+        return bz_schema_no_memory(r);
+    }
+    memcpy(plain, ways, n * sizeof *plain);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = i + 1; k < n; k++) {
-            const bool apart = bz_schema_apart(r, ways[i], ways[k]);
-            if (r->status != BZ_OK) {
+            const bool apart = bz_schema_apart(r, plain[i], plain[k]);
+            if (r->status != BZ_OK ||
+                (!apart && (!exclude(r, at, &ways[i], i, k) || !exclude(r, at, &ways[k], k, i)))) {
                 return false;
-            }
-            if (!apart) {
-                return bz_schema_fail(r, at,
-                                      "a value may fit both its items %u and %u; use anyOf, or "
-                                      "make them differ in a type, a const or a required property",
-                                      i, k);
             }
         }
     }
     return true;
+}
+
+static bool is_alternative(all_of all)
+{
+    for (uint32_t i = 0; i < all.n; i++) {
+        if (all.parts[i].skip) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Adds what fits the list between two states. */
@@ -293,11 +351,14 @@ static void add_all(schema_reader *r, all_of all, uint32_t from, uint32_t to)
     if (r->status != BZ_OK || !bz_all_alternatives(r, all, &ways, &n, &exclusive)) {
         return;
     }
+    if (is_alternative(all) && bz_all_hopeless(r, all)) {
+        return;
+    }
     if (n == 0) {
         add_plain(r, all, from, to);
         return;
     }
-    if (exclusive && !check_exclusive(r, exclusive, ways, n)) {
+    if (exclusive && !make_exclusive(r, exclusive, ways, n)) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -329,7 +390,8 @@ static uint32_t number_of(schema_reader *r, all_of all, bool *fresh)
         const uint64_t address = (uint64_t)(uintptr_t)sorted[i].node;
         words[n++] = (uint32_t)address;
         words[n++] = (uint32_t)(address >> 32);
-        words[n++] = sorted[i].skip | (uint32_t)nested << 8 | (uint32_t)sorted[i].shared << 9;
+        words[n++] = sorted[i].skip | (uint32_t)nested << 8 | (uint32_t)sorted[i].shared << 9 |
+                     (uint32_t)sorted[i].silent << 10;
         if (nested) {
             const uint64_t by = (uint64_t)(uintptr_t)sorted[i].by;
             words[n++] = (uint32_t)by;
@@ -426,6 +488,7 @@ bz_status bz_schema_rule(bz_json_rules *rules, const bz_json_node *schema, bool 
         *rule = bz_schema_rule_of(&r, all);
     }
     bz_sets_free(&r.known);
+    bz_sets_free(&r.made_keys);
     free(r.known_rule);
     free(r.made);
     return r.status == BZ_OK ? bz_build_status(r.build, err) : r.status;

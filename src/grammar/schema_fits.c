@@ -68,12 +68,16 @@ static uint32_t kind_of(const bz_json_node *value, decimal *number, bz_arena *ar
 static bool fits_number(schema_reader *r, const merged *m, const bz_json_node *value,
                         const decimal *d)
 {
-    if (m->multiple > 1) {
+    if (m->multiple) {
         uint64_t rest = 0;
-        for (size_t i = 0; i < d->whole.len; i++) {
-            rest = (rest * 10 + (uint64_t)(d->whole.data[i] - '0')) % m->multiple;
+        for (size_t i = 0; i < d->whole.len + m->multiple_digits; i++) {
+            const size_t k = i - d->whole.len;
+            const char c = i < d->whole.len      ? d->whole.data[i]
+                           : k < d->fraction.len ? d->fraction.data[k]
+                                                 : '0';
+            rest = (rest * 10 + (uint64_t)(c - '0')) % m->multiple;
         }
-        if (rest || d->fraction.len) {
+        if (rest || d->fraction.len > m->multiple_digits) {
             return false;
         }
     }
@@ -96,10 +100,12 @@ static bool fits_string(schema_reader *r, const merged *m, const bz_json_node *v
         i += bz_utf8_decode(s.data + i, s.len - i, &c);
     }
     bool fits = n >= m->min_length && n <= m->max_length;
-    for (uint32_t i = 0; i < m->n_patterns && fits; i++) {
+    for (uint32_t i = 0; i < m->n_patterns + m->n_not_patterns && fits; i++) {
         bz_dfa d = {0};
-        fits = bz_schema_pattern_dfa(r, m->at, m->patterns[i], false, &d) &&
-               bz_dfa_accepts(&d, s.data, s.len);
+        const bool matches = i < m->n_patterns;
+        const bz_str pattern = matches ? m->patterns[i] : m->not_patterns[i - m->n_patterns];
+        fits = bz_schema_pattern_dfa(r, m->at, pattern, false, &d) &&
+               bz_dfa_accepts(&d, s.data, s.len) == matches;
         bz_dfa_free(&d);
     }
     return fits;
@@ -127,8 +133,46 @@ static bool fits_members(schema_reader *r, all_of all, const merged *m, const bz
     return true;
 }
 
+static bool fits_unique(const bz_json_node *node, const bz_json_node *value)
+{
+    if (!bz_json_is(bz_json_get(node, "uniqueItems"), BZ_JSON_TRUE)) {
+        return true;
+    }
+    for (const bz_json_node *x = value->of.first; x; x = x->next) {
+        for (const bz_json_node *y = x->next; y; y = y->next) {
+            if (bz_json_same(x, y)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool fits_contains(schema_reader *r, const bz_json_node *node, const bz_json_node *value)
+{
+    const bz_json_node *some = bz_json_get(node, "contains");
+    uint32_t least = 1, most = BZ_NO_LIMIT, n = 0;
+    all_of all = {0};
+    if (!some) {
+        return true;
+    }
+    if (!bz_schema_count(r, node, "minContains", &least) ||
+        !bz_schema_count(r, node, "maxContains", &most) || !bz_all_add(r, &all, some, 0)) {
+        return false;
+    }
+    for (const bz_json_node *x = value->of.first; x; x = x->next) {
+        n += bz_schema_fits(r, all, x);
+    }
+    return n >= least && n <= most;
+}
+
 static bool fits_items(schema_reader *r, all_of all, const merged *m, const bz_json_node *value)
 {
+    for (uint32_t i = 0; i < all.n; i++) {
+        if (!fits_unique(all.parts[i].node, value) || !fits_contains(r, all.parts[i].node, value)) {
+            return false;
+        }
+    }
     uint32_t i = 0;
     bool fits = value->n >= m->min_items && value->n <= m->max_items;
     for (const bz_json_node *x = value->of.first; x && fits; x = x->next, i++) {
@@ -217,6 +261,9 @@ bool bz_schema_fits(schema_reader *r, all_of all, const bz_json_node *value)
     } else if (fits) {
         for (uint32_t i = 0; i < n; i++) {
             fitting += bz_schema_fits(r, ways[i], value);
+            if (fitting > (exclusive ? 1 : 0)) {
+                break;
+            }
         }
         fits = exclusive ? fitting == 1 : fitting > 0;
     }
@@ -243,7 +290,7 @@ static bool strings_apart(schema_reader *r, const merged *x, const merged *y)
     if (x->max_length < y->min_length || y->max_length < x->min_length) {
         return true;
     }
-    if (!x->n_patterns || !y->n_patterns) {
+    if (x->n_patterns + x->n_not_patterns == 0 || y->n_patterns + y->n_not_patterns == 0) {
         return false;
     }
     const bool apart = bz_schema_string_dfa(r, x, &a) && bz_schema_string_dfa(r, y, &b) &&

@@ -1,6 +1,7 @@
 /* Internals of the reader of schemas: schema.c (rules), schema_merge.c (what several schemas say
- * together), schema_fits.c (values against schemas), schema_text.c (strings),
- * schema_number.c (numbers), schema_object.c (objects), schema_array.c (arrays).
+ * together), schema_not.c (the opposite of a schema), schema_fits.c (values against schemas),
+ * schema_text.c (strings), schema_number.c (numbers), schema_object.c (objects), schema_array.c
+ * (arrays).
  *
  * A place in a document is described by a list of schemas that all hold there: `all`. It begins
  * with one schema, and grows by what $ref and allOf refer to. */
@@ -31,9 +32,10 @@ typedef struct schema_part {
                                NULL: it was first */
     uint32_t skip;          /* SKIP_* */
     bool shared;            /* other parts brought it, too */
+    bool silent;            /* of an opposite: what it mentions counts as mentioned by none */
 } schema_part;
 
-enum { SKIP_ANY_OF = 1, SKIP_ONE_OF = 2, SKIP_DEPENDENT = 4 };
+enum { SKIP_ANY_OF = 1, SKIP_ONE_OF = 2, SKIP_DEPENDENT = 4, SKIP_IF = 8 };
 
 typedef struct all_of {
     const schema_part *parts; /* [n] in the arena */
@@ -42,10 +44,19 @@ typedef struct all_of {
 
 enum { BZ_FORMATS = 16 };
 
-/* A schema that stands for a choice which JSON has no node for. */
+/* Keywords of schemas that are made here: a list whose first item is a schema that holds, or does
+ * not; a pattern that does not match; and a type: numbers that are not whole. */
+#define BZ_SCHEMA_IS          "\001is"
+#define BZ_SCHEMA_NOT         "\001not"
+#define BZ_SCHEMA_NOT_PATTERN "\001not pattern"
+#define BZ_SCHEMA_FRACTION    "\001fraction"
+
+/* A schema that the document has no node for: of a name in a map of dependencies, that it is
+ * absent, or present with what depends on it; the opposite of a schema. */
+typedef enum made_kind { BZ_MADE_ABSENT, BZ_MADE_PRESENT, BZ_MADE_NOT } made_kind;
+
 typedef struct made_schema {
     const bz_json_node *of;
-    uint32_t choice;
     bz_json_node *node;
 } made_schema;
 
@@ -57,10 +68,12 @@ typedef struct schema_reader {
     bz_set_table known;   /* lists of schemas; */
     uint32_t *known_rule; /* [cap_known] their rules */
     uint32_t cap_known;
-    made_schema *made; /* [n_made] */
-    uint32_t n_made, cap_made;
+    bz_set_table made_keys; /* of what, made_kind; */
+    made_schema *made;      /* [cap_made] by number */
+    uint32_t cap_made;
     uint32_t format_rule[BZ_FORMATS]; /* + 1; 0: not made */
     unsigned depth, fits_depth;       /* of rules; of schema_fits.c */
+    int inner_id;                     /* a schema in the document has an $id: 1, none: -1 */
     uint64_t work;                    /* bounds what alternatives multiply to */
     bz_error *err;
     bz_status status; /* the first error */
@@ -81,10 +94,12 @@ typedef struct merged {
     const bz_json_node **values;
     uint32_t n_values;
     decimal low, high;
-    uint64_t multiple; /* 1: any */
+    uint64_t multiple; /* 0: any number; of 1 / 10^multiple_digits */
+    uint32_t multiple_digits;
     uint32_t min_length, max_length;
     bz_str *patterns; /* and formats, as regular expressions for decoded texts */
-    uint32_t n_patterns;
+    bz_str *not_patterns;
+    uint32_t n_patterns, n_not_patterns;
     uint32_t min_items, max_items;
     uint32_t min_members, max_members;
 } merged;
@@ -101,9 +116,10 @@ bool bz_schema_failed(schema_reader *r, const bz_json_node *at, bz_status status
                       const bz_error *error);
 /* The rule of a place; 0 after an error. */
 uint32_t bz_schema_rule_of(schema_reader *r, all_of all);
-/* The target of a $ref; NULL after an error. */
-const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *node,
-                                     const bz_json_node *ref);
+/* The target of a $ref, $dynamicRef or $recursiveRef; NULL after an error. */
+const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *ref);
+/* An object without members, made once for a node of the document; NULL: no memory. */
+bz_json_node *bz_schema_made(schema_reader *r, const bz_json_node *of, made_kind kind, bool *fresh);
 /* Counts a step of work; false: there were too many. */
 bool bz_schema_work(schema_reader *r, const bz_json_node *at);
 
@@ -113,11 +129,22 @@ bool bz_schema_work(schema_reader *r, const bz_json_node *at);
 /* Adds a schema to a list (NULL items: an empty one), with what it refers to. False after an error.
  */
 bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip);
-/* The alternatives of a list (anyOf, oneOf, what depends on a property): lists without that
+/* Adds the opposite of a schema. */
+bool bz_all_add_not(schema_reader *r, all_of *all, const bz_json_node *node);
+/* The alternatives of a list (anyOf, oneOf, if, what depends on a property): lists without that
  * alternative. *n 0: it has none. *exclusive: of a oneOf at that node. */
 bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *n,
                          const bz_json_node **exclusive);
 bool bz_all_merge(schema_reader *r, all_of all, merged *out);
+/* Alternatives that exclude each other are many, and most have nothing in common: whether a look at
+ * types and values shows that this list has no text. */
+bool bz_all_hopeless(schema_reader *r, all_of all);
+
+bool bz_schema_is(const bz_json_node *node); /* an object, true or false */
+/* The kinds that a type names. */
+bool bz_schema_kinds(schema_reader *r, const bz_json_node *type, uint32_t *kinds);
+/* A count that is not negative; *out stays if it is missing. */
+bool bz_schema_count(schema_reader *r, const bz_json_node *node, const char *key, uint32_t *out);
 
 /* What holds for a member, or for those of other names (pattern: one that they match). */
 bool bz_all_member(schema_reader *r, all_of all, bz_str key, all_of *out);
@@ -135,6 +162,12 @@ bool bz_all_requires(all_of all, bz_str key);
 bool bz_all_has_rest(all_of all);
 /* Never holds: a schema `false` is among them. */
 bool bz_all_never(all_of all);
+
+/* ---- schema_not.c
+ * ------------------------------------------------------------------------------------- */
+
+/* What a schema refuses; NULL after an error. */
+const bz_json_node *bz_schema_not(schema_reader *r, const bz_json_node *schema);
 
 /* ---- schema_fits.c
  * ----------------------------------------------------------------------------------- */

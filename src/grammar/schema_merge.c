@@ -5,32 +5,16 @@
 
 #include "grammar/schema_internal.h"
 
-static bool is_schema(const bz_json_node *node)
+enum { MAX_MULTIPLE = 1000, MAX_MULTIPLE_DIGITS = 9, MAX_REMAINDERS = 4096 };
+
+bool bz_schema_is(const bz_json_node *node)
 {
     return bz_json_is(node, BZ_JSON_OBJECT) || bz_json_is(node, BZ_JSON_TRUE) ||
            bz_json_is(node, BZ_JSON_FALSE);
 }
 
-/* Keywords that a grammar cannot obey. */
-static bool check_keywords(schema_reader *r, const bz_json_node *node)
-{
-    static const char *const refused[] = {"not", "if", "contains", "$dynamicRef", "$recursiveRef"};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        if (bz_json_get(node, refused[i])) {
-            return bz_schema_fail(r, bz_json_get(node, refused[i]), "%s is not supported",
-                                  refused[i]);
-        }
-    }
-    int64_t most;
-    if (bz_json_is(bz_json_get(node, "uniqueItems"), BZ_JSON_TRUE) &&
-        !(bz_json_to_int(bz_json_get(node, "maxItems"), &most) && most <= 1)) {
-        return bz_schema_fail(r, bz_json_get(node, "uniqueItems"), "uniqueItems is not supported");
-    }
-    return true;
-}
-
 static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip,
-                     const bz_json_node *by)
+                     const bz_json_node *by, bool silent)
 {
     schema_part *parts = bz_arena_array(r->arena, all->n + (size_t)1, sizeof *parts);
     if (!parts) {
@@ -39,7 +23,8 @@ static bool add_part(schema_reader *r, all_of *all, const bz_json_node *node, ui
     if (all->n) {
         memcpy(parts, all->parts, all->n * sizeof *parts);
     }
-    parts[all->n] = (schema_part){.node = node, .id = node, .by = by, .skip = skip};
+    parts[all->n] =
+        (schema_part){.node = node, .id = node, .by = by, .skip = skip, .silent = silent};
     *all = (all_of){parts, all->n + 1};
     return true;
 }
@@ -55,7 +40,7 @@ static const schema_part *find_part(const all_of *all, const bz_json_node *node)
 }
 
 /* The list with a part that several brought; lists share their parts, so it is copied. */
-static bool share_part(schema_reader *r, all_of *all, const schema_part *there)
+static bool share_part(schema_reader *r, all_of *all, const schema_part *there, bool silent)
 {
     const size_t i = (size_t)(there - all->parts);
     schema_part *parts = bz_arena_array(r->arena, all->n, sizeof *parts);
@@ -64,6 +49,7 @@ static bool share_part(schema_reader *r, all_of *all, const schema_part *there)
     }
     memcpy(parts, all->parts, all->n * sizeof *parts);
     parts[i].shared = true;
+    parts[i].silent = parts[i].silent && silent;
     all->parts = parts;
     return true;
 }
@@ -74,21 +60,80 @@ typedef struct adding {
     const bz_json_node *node;
     const struct adding *by;
     bool was_there;
+    bool silent; /* an opposite, or brought by one */
 } adding;
+
+static bool add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip,
+                const adding *by);
+
+/* Whether what is added is, or is brought by, an alternative of a part. */
+static bool is_within(const all_of *all, const adding *by, const bz_json_node *part)
+{
+    while (by && by->by) {
+        by = by->by;
+    }
+    const bz_json_node *id = by && by->was_there ? by->node : NULL;
+    for (uint32_t steps = 0; id && id != part && steps <= all->n; steps++) {
+        uint32_t k = 0;
+        while (k < all->n && all->parts[k].id != id) {
+            k++;
+        }
+        id = k < all->n ? all->parts[k].by : NULL;
+    }
+    return id == part;
+}
+
+static bool add_opposite(schema_reader *r, all_of *all, const bz_json_node *node, const adding *by)
+{
+    const bz_json_node *opposite = bz_schema_not(r, node);
+    adding whose = by ? *by : (adding){.was_there = true};
+    whose.silent = true;
+    return opposite && add(r, all, opposite, 0, &whose);
+}
+
+static bool add_target(schema_reader *r, all_of *all, const bz_json_node *ref, const adding *by)
+{
+    const bz_json_node *target = ref ? bz_schema_target(r, ref) : NULL;
+    return !ref || (target && add(r, all, target, 0, by));
+}
+
+/* What a schema refers to. */
+static bool add_brought(schema_reader *r, all_of *all, const bz_json_node *node, const adding *here)
+{
+    const bz_json_node *list = bz_json_get(node, "allOf"), *other = bz_json_get(node, "not"),
+                       *is = bz_json_first(bz_json_get(node, BZ_SCHEMA_IS)),
+                       *is_not = bz_json_first(bz_json_get(node, BZ_SCHEMA_NOT));
+    if (!add_target(r, all, bz_json_get(node, "$ref"), here) ||
+        !add_target(r, all, bz_json_get(node, "$dynamicRef"), here) ||
+        !add_target(r, all, bz_json_get(node, "$recursiveRef"), here)) {
+        return false;
+    }
+    if (list && !bz_json_is(list, BZ_JSON_ARRAY)) {
+        return bz_schema_fail(r, list, "allOf is a list");
+    }
+    for (const bz_json_node *item = bz_json_first(list); item; item = item->next) {
+        if (!add(r, all, item, 0, here)) {
+            return false;
+        }
+    }
+    return (!is || add(r, all, is, 0, here)) && (!is_not || add_opposite(r, all, is_not, here)) &&
+           (!other || add_opposite(r, all, other, here));
+}
 
 static bool add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip,
                 const adding *by)
 {
-    const adding here = {.node = node, .by = by};
+    const bool silent = by && by->silent;
+    const adding here = {.node = node, .by = by, .silent = silent};
     const bz_json_node *brought = by ? by->node : NULL;
-    if (!is_schema(node)) {
+    if (!bz_schema_is(node)) {
         return bz_schema_fail(r, node, "a schema is an object, true or false");
     }
     if (!bz_schema_work(r, node)) {
         return false;
     }
     const schema_part *there = find_part(all, node);
-    bool itself = there && there->skip; /* one of its alternatives is itself */
+    bool itself = there && there->skip && is_within(all, by, there->id);
     for (const adding *x = by; x; x = x->by) {
         itself |= !x->was_there && x->node == node;
     }
@@ -99,35 +144,24 @@ static bool add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_
         return true;
     }
     if (there) {
-        return there->shared || there->by == brought || share_part(r, all, there);
+        const bool heard = there->silent && !silent;
+        return ((there->shared || there->by == brought) && !heard) ||
+               share_part(r, all, there, silent);
     }
     if (node->kind == BZ_JSON_FALSE) {
-        return add_part(r, all, node, 0, brought);
+        return add_part(r, all, node, 0, brought, silent);
     }
-    if (!check_keywords(r, node) || !add_part(r, all, node, skip, brought)) {
-        return false;
-    }
-    const bz_json_node *ref = bz_json_get(node, "$ref"), *list = bz_json_get(node, "allOf");
-    if (ref) {
-        const bz_json_node *target = bz_schema_target(r, node, ref);
-        if (!target || !add(r, all, target, 0, &here)) {
-            return false;
-        }
-    }
-    if (list && !bz_json_is(list, BZ_JSON_ARRAY)) {
-        return bz_schema_fail(r, list, "allOf is a list");
-    }
-    for (const bz_json_node *item = bz_json_first(list); item; item = item->next) {
-        if (!add(r, all, item, 0, &here)) {
-            return false;
-        }
-    }
-    return true;
+    return add_part(r, all, node, skip, brought, silent) && add_brought(r, all, node, &here);
 }
 
 bool bz_all_add(schema_reader *r, all_of *all, const bz_json_node *node, uint32_t skip)
 {
     return add(r, all, node, skip, NULL);
+}
+
+bool bz_all_add_not(schema_reader *r, all_of *all, const bz_json_node *node)
+{
+    return add_opposite(r, all, node, NULL);
 }
 
 bool bz_all_never(all_of all)
@@ -143,9 +177,9 @@ bool bz_all_never(all_of all)
 /* ---- alternatives
  * --------------------------------------------------------------------------------- */
 
-/* The list again, with part i marked, and another schema. */
-static bool choose(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
-                   const bz_json_node *option, all_of *out)
+/* The list again, with part i marked, and another schema, or its opposite. */
+static bool choose_either(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
+                          const bz_json_node *option, bool opposite, all_of *out)
 {
     schema_part *parts = bz_arena_array(r->arena, all.n + (size_t)1, sizeof *parts);
     if (!parts) {
@@ -154,21 +188,29 @@ static bool choose(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
     memcpy(parts, all.parts, all.n * sizeof *parts);
     parts[i].skip |= skip;
     *out = (all_of){parts, all.n};
-    const adding whose = {.node = parts[i].id, .was_there = true};
-    return add(r, out, option, 0, &whose);
+    const adding whose = {.node = parts[i].id, .was_there = true, .silent = parts[i].silent};
+    return opposite ? add_opposite(r, out, option, &whose) : add(r, out, option, 0, &whose);
 }
 
-/* The JSON node for a choice, made once. */
-static bz_json_node *made_node(schema_reader *r, const bz_json_node *of, uint32_t choice,
-                               bool *fresh)
+static bool choose(schema_reader *r, all_of all, uint32_t i, uint32_t skip,
+                   const bz_json_node *option, all_of *out)
 {
-    for (uint32_t i = 0; i < r->n_made; i++) {
-        if (r->made[i].of == of && r->made[i].choice == choice) {
-            *fresh = false;
-            return r->made[i].node;
-        }
+    return choose_either(r, all, i, skip, option, false, out);
+}
+
+bz_json_node *bz_schema_made(schema_reader *r, const bz_json_node *of, made_kind kind, bool *fresh)
+{
+    const uint64_t address = (uint64_t)(uintptr_t)of;
+    const uint32_t words[3] = {(uint32_t)address, (uint32_t)(address >> 32), (uint32_t)kind};
+    const uint32_t number = bz_sets_number(&r->made_keys, words, 3, fresh);
+    if (number == UINT32_MAX) {
+        bz_schema_no_memory(r);
+        return NULL;
     }
-    if (r->n_made == r->cap_made) {
+    if (!*fresh) {
+        return r->made[number].node;
+    }
+    if (number >= r->cap_made) {
         const uint32_t cap = r->cap_made ? 2 * r->cap_made : 16;
         made_schema *made = realloc(r->made, cap * sizeof *made);
         if (!made) {
@@ -179,13 +221,12 @@ static bz_json_node *made_node(schema_reader *r, const bz_json_node *of, uint32_
         r->cap_made = cap;
     }
     bz_json_node *node = bz_arena_alloc(r->arena, sizeof *node);
+    r->made[number] = (made_schema){of, node};
     if (!node) {
         bz_schema_no_memory(r);
         return NULL;
     }
     *node = (bz_json_node){.kind = BZ_JSON_OBJECT};
-    r->made[r->n_made++] = (made_schema){of, choice, node};
-    *fresh = true;
     return node;
 }
 
@@ -257,7 +298,8 @@ static bool dependent(schema_reader *r, all_of all, uint32_t i, all_of **ways, u
         for (uint32_t k = 0; k < count; k++) {
             bool fresh;
             const bool present = w >> k & 1;
-            bz_json_node *made = made_node(r, items[k], present, &fresh);
+            bz_json_node *made =
+                bz_schema_made(r, items[k], present ? BZ_MADE_PRESENT : BZ_MADE_ABSENT, &fresh);
             if (!made || (fresh && !fill_dependent(r, made, items[k], present)) ||
                 !choose(r, (*ways)[w], i, SKIP_DEPENDENT, made, &(*ways)[w])) {
                 return false;
@@ -274,6 +316,33 @@ static bool has_dependencies(const bz_json_node *node)
            bz_json_first(bz_json_get(node, "dependencies"));
 }
 
+/* The condition with `then`, or its opposite with `else`. */
+static bool conditional(schema_reader *r, all_of all, uint32_t i, all_of **ways, uint32_t *n)
+{
+    const bz_json_node *node = all.parts[i].node, *condition = bz_json_get(node, "if"),
+                       *next[2] = {bz_json_get(node, "then"), bz_json_get(node, "else")};
+    *ways = bz_arena_array(r->arena, 2, sizeof **ways);
+    if (!*ways) {
+        return bz_schema_no_memory(r);
+    }
+    const adding whose = {
+        .node = all.parts[i].id, .was_there = true, .silent = all.parts[i].silent};
+    for (int k = 0; k < 2; k++, (*n)++) {
+        if (!choose_either(r, all, i, SKIP_IF, condition, k == 1, &(*ways)[k]) ||
+            (next[k] && !add(r, &(*ways)[k], next[k], 0, &whose))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Without both of them it only says which members and items are mentioned. */
+static bool has_condition(all_of all, const bz_json_node *node)
+{
+    return bz_json_get(node, "if") &&
+           (bz_json_get(node, "then") || bz_json_get(node, "else") || bz_all_has_rest(all));
+}
+
 bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *n,
                          const bz_json_node **exclusive)
 {
@@ -286,6 +355,9 @@ bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *
         uint32_t taken = 0;
         if (!(skip & SKIP_DEPENDENT) && has_dependencies(node)) {
             return dependent(r, all, i, ways, n);
+        }
+        if (!(skip & SKIP_IF) && has_condition(all, node)) {
+            return conditional(r, all, i, ways, n);
         }
         if (!(skip & SKIP_ANY_OF) && bz_json_get(node, "anyOf")) {
             list = bz_json_get(node, "anyOf");
@@ -324,9 +396,10 @@ static uint32_t kind_named(bz_str name)
     static const struct {
         const char *name;
         uint32_t kind;
-    } kinds[] = {{"null", KIND_NULL},     {"boolean", KIND_BOOL},  {"integer", KIND_INTEGER},
-                 {"number", KIND_NUMBER}, {"string", KIND_STRING}, {"array", KIND_ARRAY},
-                 {"object", KIND_OBJECT}};
+    } kinds[] = {{"null", KIND_NULL},       {"boolean", KIND_BOOL},
+                 {"integer", KIND_INTEGER}, {"number", KIND_NUMBER},
+                 {"string", KIND_STRING},   {"array", KIND_ARRAY},
+                 {"object", KIND_OBJECT},   {BZ_SCHEMA_FRACTION, KIND_FRACTION}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (bz_str_is(name, kinds[i].name)) {
             return kinds[i].kind;
@@ -335,11 +408,11 @@ static uint32_t kind_named(bz_str name)
     return 0;
 }
 
-static bool merge_type(schema_reader *r, const bz_json_node *type, merged *m)
+bool bz_schema_kinds(schema_reader *r, const bz_json_node *type, uint32_t *kinds)
 {
-    uint32_t kinds = 0;
+    *kinds = 0;
     if (bz_json_is(type, BZ_JSON_STRING)) {
-        kinds = kind_named(type->of.text);
+        *kinds = kind_named(type->of.text);
     }
     if (bz_json_is(type, BZ_JSON_ARRAY)) {
         for (const bz_json_node *item = type->of.first; item; item = item->next) {
@@ -347,18 +420,21 @@ static bool merge_type(schema_reader *r, const bz_json_node *type, merged *m)
             if (!kind) {
                 return bz_schema_fail(r, item, "an unknown type");
             }
-            kinds |= kind;
+            *kinds |= kind;
         }
     }
-    if (!kinds) {
-        return bz_schema_fail(r, type, "an unknown type");
-    }
-    m->kinds &= kinds;
-    return true;
+    return *kinds || bz_schema_fail(r, type, "an unknown type");
 }
 
-/* A count that is not negative; *out stays if it is missing. */
-static bool read_count(schema_reader *r, const bz_json_node *node, const char *key, uint32_t *out)
+static bool merge_type(schema_reader *r, const bz_json_node *type, merged *m)
+{
+    uint32_t kinds;
+    const bool good = bz_schema_kinds(r, type, &kinds);
+    m->kinds &= kinds;
+    return good;
+}
+
+bool bz_schema_count(schema_reader *r, const bz_json_node *node, const char *key, uint32_t *out)
 {
     const bz_json_node *item = bz_json_get(node, key);
     double value;
@@ -376,7 +452,7 @@ static bool merge_counts(schema_reader *r, const bz_json_node *node, const char 
                          const char *max_key, uint32_t *min, uint32_t *max)
 {
     uint32_t low = 0, high = BZ_NO_LIMIT;
-    if (!read_count(r, node, min_key, &low) || !read_count(r, node, max_key, &high)) {
+    if (!bz_schema_count(r, node, min_key, &low) || !bz_schema_count(r, node, max_key, &high)) {
         return false;
     }
     *min = low > *min ? low : *min;
@@ -405,63 +481,100 @@ static bool merge_bound(schema_reader *r, const bz_json_node *node, const char *
     return true;
 }
 
+/* The least multiple of both: of / 10^digits. False: too large. */
+static bool join_multiples(merged *m, uint64_t of, uint32_t digits)
+{
+    const bool was = m->multiple > 0;
+    uint64_t a = was ? m->multiple : of, b = of;
+    for (uint32_t k = m->multiple_digits; was && k < digits; k++) {
+        a *= 10;
+    }
+    for (uint32_t k = digits; was && k < m->multiple_digits; k++) {
+        b *= 10;
+    }
+    m->multiple_digits = m->multiple_digits > digits ? m->multiple_digits : digits;
+    uint64_t p = a, q = b;
+    while (q) {
+        const uint64_t rest = p % q;
+        p = q;
+        q = rest;
+    }
+    if (a / p > UINT64_MAX / b) {
+        return false;
+    }
+    m->multiple = a / p * b;
+    while (m->multiple_digits && m->multiple % 10 == 0) {
+        m->multiple /= 10;
+        m->multiple_digits--;
+    }
+    return m->multiple <= MAX_MULTIPLE && m->multiple * (m->multiple_digits + 2) <= MAX_REMAINDERS;
+}
+
+static bool merge_multiple(schema_reader *r, const bz_json_node *x, merged *m)
+{
+    decimal d;
+    if (!bz_json_is(x, BZ_JSON_NUMBER) || !bz_decimal_read(x->of.text, r->arena, &d) ||
+        d.negative || (!d.whole.len && !d.fraction.len)) {
+        return bz_schema_fail(r, x, "multipleOf is a number above 0");
+    }
+    uint64_t of = 0;
+    bool fits = d.whole.len <= 4 && d.fraction.len <= MAX_MULTIPLE_DIGITS;
+    for (size_t i = 0; fits && i < d.whole.len + d.fraction.len; i++) {
+        const size_t k = i - d.whole.len;
+        of = of * 10 + (uint64_t)((i < d.whole.len ? d.whole.data[i] : d.fraction.data[k]) - '0');
+        fits = of <= MAX_MULTIPLE;
+    }
+    if (!fits || !join_multiples(m, of, (uint32_t)d.fraction.len)) {
+        return bz_schema_fail(r, x,
+                              "multipleOf is supported for 1 to %d, and these as digits after "
+                              "the point, at most %d",
+                              (int)MAX_MULTIPLE, (int)MAX_MULTIPLE_DIGITS);
+    }
+    m->kinds &= m->multiple_digits ? ~0u : ~(uint32_t)KIND_FRACTION;
+    return true;
+}
+
 static bool merge_numbers(schema_reader *r, const bz_json_node *node, merged *m)
 {
     const bool low4 = bz_json_is(bz_json_get(node, "exclusiveMinimum"), BZ_JSON_TRUE),
                high4 = bz_json_is(bz_json_get(node, "exclusiveMaximum"), BZ_JSON_TRUE);
     const bz_json_node *multiple = bz_json_get(node, "multipleOf");
-    int64_t of = 1;
-    if (multiple) {
-        double value;
-        if (!bz_json_to_double(multiple, &value) || value <= 0) {
-            return bz_schema_fail(r, multiple, "multipleOf is a number above 0");
-        }
-        of = (int64_t)(value < 1e6 ? value : 0);
-        if ((double)of != value || of > 1000) {
-            return bz_schema_fail(r, multiple, "multipleOf is supported for 1 to 1000 only");
-        }
-    }
-    uint64_t a = m->multiple, b = (uint64_t)of;
-    while (b) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    m->multiple = m->multiple / a * (uint64_t)of;
-    if (m->multiple > 1000) {
-        return bz_schema_fail(r, multiple, "the multiple of all multipleOf is above 1000");
-    }
-    m->kinds &= of > 1 || multiple ? ~(uint32_t)KIND_FRACTION : ~0u;
-    return merge_bound(r, node, "minimum", low4, true, &m->low) &&
+    return (!multiple || merge_multiple(r, multiple, m)) &&
+           merge_bound(r, node, "minimum", low4, true, &m->low) &&
            merge_bound(r, node, "exclusiveMinimum", true, true, &m->low) &&
            merge_bound(r, node, "maximum", high4, false, &m->high) &&
            merge_bound(r, node, "exclusiveMaximum", true, false, &m->high);
 }
 
-static bool add_pattern(schema_reader *r, merged *m, bz_str pattern)
+static bool add_pattern(schema_reader *r, bz_str **patterns, uint32_t *n, bz_str pattern)
 {
-    for (uint32_t i = 0; i < m->n_patterns; i++) {
-        if (m->patterns[i].len == pattern.len &&
-            memcmp(m->patterns[i].data, pattern.data, pattern.len) == 0) {
+    for (uint32_t i = 0; i < *n; i++) {
+        if ((*patterns)[i].len == pattern.len &&
+            memcmp((*patterns)[i].data, pattern.data, pattern.len) == 0) {
             return true;
         }
     }
-    bz_str *all = bz_arena_array(r->arena, m->n_patterns + (size_t)1, sizeof *all);
+    bz_str *all = bz_arena_array(r->arena, *n + (size_t)1, sizeof *all);
     if (!all) {
         return bz_schema_no_memory(r);
     }
-    if (m->n_patterns) {
-        memcpy(all, m->patterns, m->n_patterns * sizeof *all);
+    if (*n) {
+        memcpy(all, *patterns, *n * sizeof *all);
     }
-    all[m->n_patterns++] = pattern;
-    m->patterns = all;
+    all[(*n)++] = pattern;
+    *patterns = all;
     return true;
 }
 
 static bool merge_strings(schema_reader *r, const bz_json_node *node, merged *m)
 {
     const bz_json_node *pattern = bz_json_get(node, "pattern"),
-                       *format = bz_json_get(node, "format");
+                       *format = bz_json_get(node, "format"),
+                       *other = bz_json_get(node, BZ_SCHEMA_NOT_PATTERN);
+    if (bz_json_is(other, BZ_JSON_STRING) &&
+        !add_pattern(r, &m->not_patterns, &m->n_not_patterns, other->of.text)) {
+        return false;
+    }
     if (pattern) {
         if (!bz_json_is(pattern, BZ_JSON_STRING)) {
             return bz_schema_fail(r, pattern, "pattern is a text");
@@ -471,14 +584,14 @@ static bool merge_strings(schema_reader *r, const bz_json_node *node, merged *m)
                               ? bz_schema_pattern_dfa(r, pattern, pattern->of.text, true, &d)
                               : true;
         bz_dfa_free(&d);
-        if (!good || !add_pattern(r, m, pattern->of.text)) {
+        if (!good || !add_pattern(r, &m->patterns, &m->n_patterns, pattern->of.text)) {
             return false;
         }
     }
     if (bz_json_is(format, BZ_JSON_STRING) && m->kinds & KIND_STRING) {
         bz_str regex = {0};
         if (!bz_schema_format(r, format, format->of.text, &regex) ||
-            (regex.len && !add_pattern(r, m, regex))) {
+            (regex.len && !add_pattern(r, &m->patterns, &m->n_patterns, regex))) {
             return false;
         }
     }
@@ -532,7 +645,6 @@ bool bz_all_merge(schema_reader *r, all_of all, merged *m)
 {
     *m = (merged){.at = all.n ? all.parts[0].node : r->root,
                   .kinds = KIND_ANY,
-                  .multiple = 1,
                   .max_length = BZ_NO_LIMIT,
                   .max_items = BZ_NO_LIMIT,
                   .max_members = BZ_NO_LIMIT};
@@ -562,6 +674,43 @@ bool bz_all_merge(schema_reader *r, all_of all, merged *m)
     }
     m->never |= m->kinds == 0;
     return r->status == BZ_OK;
+}
+
+/* The kinds that types and values alone leave. */
+static uint32_t kinds_left(schema_reader *r, all_of all)
+{
+    merged m = {.kinds = KIND_ANY};
+    bool values = false;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const bz_json_node *node = all.parts[i].node, *type = bz_json_get(node, "type");
+        if (type && !merge_type(r, type, &m)) {
+            return 0; /* with an error */
+        }
+        values |= bz_json_get(node, "const") || bz_json_get(node, "enum");
+    }
+    if (bz_all_never(all) || (values && (!bz_all_merge(r, all, &m) || m.never))) {
+        return 0;
+    }
+    return m.kinds;
+}
+
+bool bz_all_hopeless(schema_reader *r, all_of all)
+{
+    const uint32_t kinds = kinds_left(r, all);
+    if (kinds == 0) {
+        return true;
+    }
+    for (uint32_t i = 0; kinds == KIND_OBJECT && i < all.n; i++) {
+        const bz_json_node *list = bz_json_get(all.parts[i].node, "required");
+        for (const bz_json_node *x = bz_json_first(list); x; x = x->next) {
+            all_of of;
+            if (x->kind == BZ_JSON_STRING &&
+                (!bz_all_member(r, all, x->of.text, &of) || !kinds_left(r, of))) {
+                return true;
+            }
+        }
+    }
+    return r->status != BZ_OK;
 }
 
 /* ---- members and items
@@ -668,7 +817,8 @@ static bool add_rest(schema_reader *r, all_of all, int which, const bool *mentio
         bool mentioned = !rest, unclear = false;
         for (uint32_t k = 0; k < all.n && !mentioned; k++) {
             const bool says =
-                mentions[k] || (k != i && bz_json_get(all.parts[k].node, rest_words[which]));
+                !all.parts[k].silent &&
+                (mentions[k] || (k != i && bz_json_get(all.parts[k].node, rest_words[which])));
             if (says && !bz_schema_work(r, rest)) {
                 return false;
             }

@@ -226,46 +226,102 @@ static void add_bounded(bz_build *b, const merged *m, uint32_t from, uint32_t to
     }
 }
 
-/* Whole numbers that are multiples: states are remainders. */
-static void add_multiples(bz_build *b, uint32_t from, uint32_t to, uint64_t of)
+/* Multiples of of / 10^places. States are remainders of the number without its point, by how many
+ * digits after the point were written: [places + 2][of], the first for those without a point. */
+static void add_multiples(bz_build *b, uint32_t from, uint32_t to, uint64_t of, uint32_t places)
 {
-    const uint32_t digits = bz_build_state(b);
-    const uint32_t first = b->n_states;
-    for (uint64_t i = 0; i < of && !b->failed; i++) {
+    const uint32_t digits = bz_build_state(b), first = b->n_states, n = (uint32_t)of;
+    for (uint32_t i = 0; i < n * (places + 2) && !b->failed; i++) {
         bz_build_state(b);
     }
     bz_build_bytes(b, from, digits, '-', '-');
     bz_build_empty(b, from, digits);
     for (uint32_t d = 0; d < 10 && !b->failed; d++) {
-        const uint8_t c = (uint8_t)('0' + d);
-        bz_build_bytes(b, digits, first + (uint32_t)(d % of), c, c);
-        for (uint32_t i = 0; i < of && !b->failed; i++) {
-            bz_build_bytes(b, first + i, first + (uint32_t)((i * 10 + d) % of), c, c);
+        bz_build_bytes(b, digits, first + d % n, (uint8_t)('0' + d), (uint8_t)('0' + d));
+    }
+    for (uint32_t row = 0; row < places + 2 && !b->failed; row++) {
+        const uint32_t written = row ? row - 1 : 0, at = first + row * n,
+                       next = row ? at + n : at; /* digits before the point stay in their row */
+        for (uint32_t i = 0; i < n && !b->failed; i++) {
+            uint64_t scaled = i;
+            for (uint32_t k = written; k < places; k++) {
+                scaled = scaled * 10 % of;
+            }
+            if (row != 1 && scaled == 0) { /* no digit yet after a point */
+                bz_build_empty(b, at + i, to);
+            }
+            if (row == 0 && places) {
+                bz_build_bytes(b, at + i, at + n + i, '.', '.');
+            }
+            for (uint32_t d = 0; (row == 0 || written < places) && d < 10 && !b->failed; d++) {
+                const uint8_t c = (uint8_t)('0' + d);
+                bz_build_bytes(b, at + i, next + (i * 10 + d) % n, c, c);
+            }
         }
     }
-    bz_build_empty(b, first, to);
 }
 
-static bool multiples_in_range(const merged *m, bz_dfa *out, bz_error *error)
+/* Numbers with a digit after the point that is not zero, and so few before it that they are not
+ * whole for a reader who rounds to double precision either. */
+static void add_fractions(bz_build *b, uint32_t from, uint32_t to)
+{
+    enum { WHOLE = 9, FRACTION = 6 };
+    const uint32_t sign = bz_build_state(b), point = bz_build_state(b), end = bz_build_state(b);
+    uint32_t at = sign, after = point;
+    bz_build_bytes(b, from, sign, '-', '-');
+    bz_build_empty(b, from, sign);
+    for (int i = 0; i < WHOLE; i++) {
+        const uint32_t next = bz_build_state(b);
+        bz_build_bytes(b, at, next, '0', '9');
+        bz_build_bytes(b, next, point, '.', '.');
+        at = next;
+    }
+    for (int i = 0; i < FRACTION; i++) {
+        const uint32_t next = bz_build_state(b);
+        bz_build_bytes(b, after, end, '1', '9');
+        bz_build_bytes(b, after, next, '0', '0');
+        after = next;
+    }
+    bz_build_bytes(b, end, end, '0', '9');
+    bz_build_empty(b, end, to);
+}
+
+/* *x becomes what it has in common with the graph of a rule. */
+static bool meet_rule(bz_dfa *x, const bz_build *b, uint32_t rule, bz_error *error)
+{
+    bz_dfa y = {0}, both = {0};
+    uint32_t first;
+    const bool good =
+        bz_dfa_append(&y, b, b->rules[rule].start, b->rules[rule].end, &first, error) == BZ_OK &&
+        bz_dfa_meet(&both, x, &y, false, error) == BZ_OK;
+    bz_dfa_free(x);
+    bz_dfa_free(&y);
+    *x = both;
+    return good;
+}
+
+static bool limited_dfa(const merged *m, bz_dfa *out, bz_error *error)
 {
     bz_build b = {0};
-    bz_dfa range = {0}, multiples = {0};
-    const uint32_t x = bz_build_rule(&b), y = bz_build_rule(&b);
+    const uint32_t range = bz_build_rule(&b), multiples = bz_build_rule(&b),
+                   fractions = bz_build_rule(&b);
     uint32_t first;
     if (b.failed) {
         bz_build_free(&b);
         return false;
     }
-    add_bounded(&b, m, b.rules[x].start, b.rules[x].end, false);
-    add_multiples(&b, b.rules[y].start, b.rules[y].end, m->multiple);
+    add_bounded(&b, m, b.rules[range].start, b.rules[range].end, m->kinds & KIND_FRACTION);
+    if (m->multiple) {
+        add_multiples(&b, b.rules[multiples].start, b.rules[multiples].end, m->multiple,
+                      m->multiple_digits);
+    }
+    add_fractions(&b, b.rules[fractions].start, b.rules[fractions].end);
     const bool good =
         !b.failed &&
-        bz_dfa_append(&range, &b, b.rules[x].start, b.rules[x].end, &first, error) == BZ_OK &&
-        bz_dfa_append(&multiples, &b, b.rules[y].start, b.rules[y].end, &first, error) == BZ_OK &&
-        bz_dfa_meet(out, &range, &multiples, false, error) == BZ_OK;
+        bz_dfa_append(out, &b, b.rules[range].start, b.rules[range].end, &first, error) == BZ_OK &&
+        (!m->multiple || meet_rule(out, &b, multiples, error)) &&
+        (m->kinds & KIND_INTEGER || meet_rule(out, &b, fractions, error));
     bz_build_free(&b);
-    bz_dfa_free(&range);
-    bz_dfa_free(&multiples);
     return good;
 }
 
@@ -273,10 +329,10 @@ void bz_schema_add_number(schema_reader *r, const merged *m, uint32_t from, uint
 {
     bz_build *b = r->build;
     const bool fraction = m->kinds & KIND_FRACTION;
-    if (m->multiple > 1) {
+    if (m->multiple > 1 || m->multiple_digits || !(m->kinds & KIND_INTEGER)) {
         bz_dfa d = {0};
         bz_error error = {.code = BZ_OUT_OF_MEMORY};
-        if (multiples_in_range(m, &d, &error)) {
+        if (limited_dfa(m, &d, &error)) {
             bz_dfa_emit(&d, b, from, to);
         } else {
             bz_schema_failed(r, m->at, error.code, &error);

@@ -215,7 +215,8 @@ static bool names_dfa(object_writer *w, uint32_t set, bz_dfa *out)
             if (!good || !cut(w, out, &none, false)) {
                 return good || bz_schema_no_memory(r);
             }
-        } else if ((m.n_patterns || m.min_length || m.max_length != BZ_NO_LIMIT) &&
+        } else if ((m.n_patterns || m.n_not_patterns || m.min_length ||
+                    m.max_length != BZ_NO_LIMIT) &&
                    (!bz_schema_string_dfa(r, &m, &d) || !cut(w, out, &d, false))) {
             bz_dfa_free(&d);
             return false;

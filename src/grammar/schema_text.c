@@ -123,11 +123,11 @@ static bool length_dfa(schema_reader *r, const merged *m, bz_dfa *out)
 }
 
 /* Replaces *x by what it has in common with *y, or without `keep` by what *y does not have. */
-static bool meet(schema_reader *r, const merged *m, bz_dfa *x, bz_dfa *y)
+static bool meet(schema_reader *r, const merged *m, bz_dfa *x, bz_dfa *y, bool keep)
 {
     bz_dfa both = {0};
     bz_error error;
-    const bz_status status = bz_dfa_meet(&both, x, y, false, &error);
+    const bz_status status = bz_dfa_meet(&both, x, y, !keep, &error);
     bz_dfa_free(x);
     bz_dfa_free(y);
     *x = both;
@@ -152,7 +152,17 @@ bool bz_schema_string_dfa(schema_reader *r, const merged *m, bz_dfa *out)
         if (!begun) {
             *out = next;
             begun = true;
-        } else if (!meet(r, m, out, &next)) {
+        } else if (!meet(r, m, out, &next, true)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < m->n_not_patterns; i++) {
+        bz_dfa next = {0};
+        if (!bz_schema_pattern_dfa(r, m->at, m->not_patterns[i], true, &next)) {
+            bz_dfa_free(&next);
+            return false;
+        }
+        if (!meet(r, m, out, &next, false)) {
             return false;
         }
     }
@@ -222,26 +232,27 @@ static bool add_format(schema_reader *r, const merged *m, uint32_t from, uint32_
 void bz_schema_add_string(schema_reader *r, const merged *m, uint32_t from, uint32_t to)
 {
     bz_build *b = r->build;
+    const bool plain = m->n_not_patterns == 0;
     if (m->min_length > m->max_length) {
         return; /* no text */
     }
-    if (!m->n_patterns && !has_length(m)) {
+    if (!m->n_patterns && !has_length(m) && plain) {
         bz_build_call(b, from, to, bz_json_any_string(r->rules));
         return;
     }
-    if (m->n_patterns == 1 && !has_length(m) && add_format(r, m, from, to)) {
+    if (m->n_patterns == 1 && !has_length(m) && plain && add_format(r, m, from, to)) {
         return;
     }
     const uint32_t begin = bz_build_state(b), end = bz_build_state(b);
     bz_json_add_quote(r->rules, from, begin);
     bz_json_add_quote(r->rules, end, to);
-    if (!m->n_patterns) {
+    if (!m->n_patterns && plain) {
         if (m->max_length == 0) {
             bz_build_empty(b, begin, end);
         } else {
             add_counted(r, m, begin, end);
         }
-    } else if (m->n_patterns == 1 && !has_length(m)) {
+    } else if (m->n_patterns == 1 && !has_length(m) && plain) {
         add_pattern(r, m, begin, end);
     } else {
         bz_dfa d = {0};

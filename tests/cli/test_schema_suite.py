@@ -26,11 +26,11 @@ MAX_TEXTS = 20000
 
 # Schemas that are refused, by what the refusal says. A reason that goes away, or comes, must be noted here.
 REFUSED = {
-    "only references into the schema itself": 48, "contains is not supported": 19, "if is not supported": 18, "not is not supported": 12,
-    "a value may fit both its items": 12, "No text fits the grammar": 6, "multipleOf is supported for 1 to 1000 only": 5, "uniqueItems is not supported": 3,
-    "the format [a-z-]+ is not supported": 19, r"\$dynamicRef is not supported": 3, "minProperties above the number of required": 2,
-    r"Unicode properties \(\\p\) are not supported": 4, "the reference leads nowhere": 1}
-COMPILED = 286
+    "only references into the schema itself": 52, "No text fits the grammar": 10, "the format [a-z-]+ is not supported": 19, "minProperties above the number of required": 2,
+    "is not supported in what must not hold": 3, "contains is supported once": 2, "unevaluatedItems is not supported beside contains": 1,
+    "uniqueItems is supported for items of an enum": 1, "uniqueItems is not supported beside prefixItems": 2, "multipleOf is supported for 1 to 1000": 1,
+    r"Unicode properties \(\\p\) are not supported": 4}
+COMPILED = 341
 
 # Valid instances that answers never are, and why.
 NARROWER = {
@@ -44,6 +44,8 @@ NARROWER = {
     ("optional/format/ipv6.json", "mixed format|a long valid ipv6"): 4,
     # An answer follows one alternative of anyOf; what only another one mentions is not mentioned.
     ("unevaluatedProperties.json", "when two match"): 1,
+    # Numbers with a bound or multipleOf have no exponent.
+    ("optional/float-overflow.json", "valid if optional overflow"): 1,
     # $schema is not looked at: keywords mean what they mean in draft 2020-12.
     ("vocabulary.json", "no validation"): 1}
 

@@ -17,6 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests", "support"), *(os.path.join(ROOT, "build", "clients", "python", "lib", d, "site-packages")
                                                          for d in (f"python3.{sys.version_info.minor}",))]
 from cases import case, finish, need, same  # noqa: E402
+import random_schemas  # noqa: E402
 from schemas import document, schemas  # noqa: E402
 import jsonschema  # noqa: E402
 
@@ -63,6 +64,28 @@ def walked():
         need(wrong is None, f"{ALL[int(number)]}: {text}: {wrong}")
         count += 1
     need(count > 0.9 * WALKS * len(ALL), f"only {count} texts")
+
+
+def judged():
+    draw, count = random.Random(20), 1000 if QUICK else 6000
+    chosen = [random_schemas.schema(draw) for _ in range(count)]
+    written = [list(random_schemas.texts(value)) for value in random_schemas.DOCUMENTS]
+    flat = [text for one in written for text in one]
+    said = {}
+    for line in run([TOOL, "accept"], "".join(json.dumps([schema, flat]) + "\n" for schema in chosen))[0].splitlines():
+        number, what = line.split(" ", 1)
+        said.setdefault(int(number), []).append(what)
+    compiled = 0
+    for i, schema in enumerate(chosen):
+        valid = [jsonschema.Draft202012Validator(schema).is_valid(value) for value in random_schemas.DOCUMENTS]
+        if said[i][0].startswith("!"):
+            need("No text fits" not in said[i][0] or not any(valid), f"{json.dumps(schema)}: {said[i][0]}")
+            continue
+        compiled += 1
+        answers_of = iter(said[i])
+        accepts = ["y" in [next(answers_of) for _ in one] for one in written]
+        same(accepts, valid, json.dumps(schema))
+    need(compiled > 0.65 * count, f"{compiled} of {count} are obeyed")
 
 
 def answers():
@@ -118,7 +141,7 @@ def program():
         validator(schema).validate(json.loads(out))
         out, _, _ = run([PROGRAM, "run", PEBBLE, "Is it?", "--grammar", write("g.gbnf", 'root ::= "yes" | "no, " [a-z]{3,9} "."'), "-q", "--seed", "2", "--no-think"])
         need(out.strip() == "yes" or (out.startswith("no, ") and out.strip().endswith(".")), out)
-        for arguments, word in ((["--format", write("b.json", '{"not": {}}')], "#/not"), (["--grammar", write("b.gbnf", "root ::= x")], "no rule named x"), (["--format", "none.json"], "none.json"),
+        for arguments, word in ((["--format", write("b.json", '{"not": {"format": "date"}}')], "#/not/format"), (["--grammar", write("b.gbnf", "root ::= x")], "no rule named x"), (["--format", "none.json"], "none.json"),
                                 (["--format", "json", "--grammar", "x"], "together"), (["--format", "json", "--ignore-end"], "--ignore-end")):
             _, err, code = run([PROGRAM, "run", PEBBLE, "x", *arguments])
             need(code == 2 and word in err, f"{arguments}: {code} {err}")
@@ -128,6 +151,7 @@ def program():
 
 case("documents of more than 200 schemas are accepted", accepted)
 case("random texts of the schemas fit them", walked)
+case("random schemas accept the documents that fit them and no others", judged)
 case("answers of a batch follow schemas, choices and patterns", answers)
 case("forced tool calls fit their parameters", tools)
 case("--format and --grammar", program)
