@@ -66,3 +66,18 @@ bz_status settings_put_form(settings *s, const char *format, const char *grammar
     free(text);
     return status;
 }
+
+void settings_clear_form(settings *s)
+{
+    free(s->form);
+    s->form = NULL;
+}
+
+const char *settings_form_name(const settings *s)
+{
+    static const char json[] = "\"format\":\"json\"", grammar[] = "\"grammar\":";
+    return !s->form                                             ? "any"
+           : strcmp(s->form, json) == 0                         ? "json"
+           : strncmp(s->form, grammar, sizeof grammar - 1) == 0 ? "a grammar"
+                                                                : "a schema";
+}

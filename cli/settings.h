@@ -51,6 +51,8 @@ bz_status settings_from_store(settings *s, const bz_store_params *params, bz_err
 /* `format`: json, or the file of a JSON schema; `grammar`: the file of a GBNF grammar. One of them
  * is NULL. Checks it by making the grammar. */
 bz_status settings_put_form(settings *s, const char *format, const char *grammar, bz_error *err);
+void settings_clear_form(settings *s);
+const char *settings_form_name(const settings *s); /* for showing */
 
 /* Copies from `under` the settings that s does not have. */
 bz_status settings_fill(settings *s, const settings *under, bz_error *err);

@@ -38,6 +38,7 @@ void chat_print_settings(const chat *c, bool explain)
             }
         }
         print_stops(&s);
+        fprintf(stderr, "  %-18s %s\n", "format", settings_form_name(&s));
         fprintf(stderr, "  %-18s %s\n  %-18s %s\n  %-18s %s\n  %-18s %s\n", "think",
                 r->think ? "yes" : "no", "verbose", r->verbose ? "yes" : "no", "wordwrap",
                 r->wrap ? "yes" : "no", "history", c->no_history ? "no" : "yes");
@@ -87,6 +88,23 @@ static void set_stop_words(chat *c, const char *rest)
             chat_complain(&err);
         }
     }
+}
+
+/* "format json", "format FILE" with a JSON schema, "grammar FILE". */
+static void set_form(chat *c, bool grammar, const char *rest)
+{
+    char *what = chat_rest_path(rest);
+    bz_error err = {0};
+    if (!what || !what[0]) {
+        chat_say(grammar ? "Give a file, for example /set grammar rules.gbnf"
+                         : "Give json or the file of a JSON schema, for example /set format json");
+    } else if (strcmp(what, "default") == 0) {
+        settings_clear_form(&c->r->given);
+    } else if (settings_put_form(&c->r->given, grammar ? NULL : what, grammar ? what : NULL,
+                                 &err) != BZ_OK) {
+        chat_complain(&err);
+    }
+    free(what);
 }
 
 /* The context size belongs to the session: makes a new one, which reads the conversation again. */
@@ -176,9 +194,10 @@ void chat_set(chat *c, const char *rest)
         (parameter ? set_stop_words : set_stop)(c, rest);
     } else if (id < SETTINGS) {
         set_number(c, (setting)id, rest);
-    } else if (chat_word_is(name, "format")) {
-        chat_say("Answers cannot be constrained to JSON here; ask for JSON in the message.");
-    } else if (chat_word_is(name, "noformat")) { /* Ollama's default, and always so here */
+    } else if (chat_word_is(name, "format") || chat_word_is(name, "grammar")) {
+        set_form(c, chat_word_is(name, "grammar"), rest);
+    } else if (chat_word_is(name, "noformat")) { /* as in Ollama */
+        settings_clear_form(&c->r->given);
     } else if (!set_switch(c, name)) {
         char shown[200];
         fprintf(stderr, "There is no setting '%s'; /set lists them.\n", bz_str_show(name, shown));

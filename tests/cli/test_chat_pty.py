@@ -463,9 +463,18 @@ def as_in_ollama(chat):
     c.say("/set parameter stop blue is")
     need(re.search(r'stop +"blue" "is"', c.say("/show parameters")), c.screen.text())
     same(c.say("Why?"), "The sky\n\n>>>", "two stop strings")
-    for line, answer in (("/set format json", "Answers cannot be constrained to JSON here; ask for JSON in the message."),
-                         ("/set noformat", ""), ("/set parameter volume 3", "There is no setting 'volume'; /set lists them.")):
+    rules = os.path.join(top, "rules.gbnf")
+    with open(rules, "w", encoding="utf-8") as f:
+        f.write('root ::= "yes" | "no"')
+    for line, answer in (("/set format json", ""), ("/set parameter volume 3", "There is no setting 'volume'; /set lists them."),
+                         ("/set format", "Give json or the file of a JSON schema, for example /set format json")):
         same(c.say(line), answer + ("\n" if answer else "") + ">>>", line)
+    need(re.search(r"^  format +json$", c.say("/set"), re.M), c.screen.text())
+    need("none.json: No such file" in c.say("/set format none.json") and re.search(r"^  format +json$", c.say("/set"), re.M), c.screen.text())
+    c.say("/set grammar " + rules)
+    need(c.say("Why?").split("\n")[0] in ("yes", "no"), "an answer of a grammar: " + c.screen.text())
+    same(c.say("/set noformat"), ">>>", "/set noformat")
+    same(c.say("Why?"), "The sky\n\n>>>", "a free answer")
     need("temperature" in c.say("/? set") and "num_ctx" in c.say("/set parameter"), c.screen.text())
     c.type('/set system """You are\ra poet."""\r')
     c.until(lambda: "The system prompt is set." in c.screen.text(), what="a system prompt of two lines")
