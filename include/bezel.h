@@ -292,8 +292,8 @@ BZ_API void bz_session_free(bz_session *session);
  * Without caches the next job computes the tokens again. */
 BZ_API bz_status bz_session_save(const bz_session *session, const char *path, bz_error *err);
 BZ_API bz_status bz_session_load(bz_session *session, const char *path, bz_error *err);
-/* Another session that holds the same and continues on its own. On the CPU nothing is computed
- * again; on a GPU its next job computes the tokens. */
+/* Another session that holds the same and continues on its own. Nothing is computed again, unless
+ * the GPU was lost in the meantime. */
 BZ_API bz_status bz_session_fork(bz_session **fork, const bz_session *session, bz_error *err);
 
 typedef enum bz_logits { BZ_LOGITS_LAST, BZ_LOGITS_ALL } bz_logits;

@@ -105,7 +105,7 @@ static void kv_copy(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end)
     for (uint32_t i = 0; i < from->n; i++) {
         const kv_layer *l = &from->layer[i], *t = &to->layer[i];
         const size_t row_bytes = kv_row_bytes(from, l);
-        const uint32_t first = l->window ? end - rows_saved(l, end) : begin;
+        const uint32_t first = !l->window ? begin : end > l->window ? end - l->window : 0;
         for (uint32_t h = 0; h < l->kv_heads; h++) {
             for (uint32_t p = first; p < end; p++) {
                 const size_t at = kv_row(l, p) * row_bytes, put = kv_row(t, p) * row_bytes;
@@ -194,6 +194,12 @@ static void snapshot_restore(const bz_snapshot *snapshot, bz_kv *kv)
     copy_rings(kv, snapshot->pos, (uint8_t *)(uintptr_t)snapshot->bytes, false);
 }
 
+static void snapshot_copy(bz_snapshot *to, const bz_snapshot *from, const bz_kv *kv)
+{
+    to->pos = from->pos;
+    memcpy(to->bytes, from->bytes, snapshot_bytes(kv));
+}
+
 /* ---- files ---------------------------------------------------------------- */
 
 static uint8_t *snapshot_data(bz_snapshot *snapshot, const bz_kv *kv, size_t *n)
@@ -266,4 +272,5 @@ void cpu_kv_interface(bz_backend *b)
     b->snapshot_free = snapshot_free;
     b->snapshot_save = snapshot_save;
     b->snapshot_restore = snapshot_restore;
+    b->snapshot_copy = snapshot_copy;
 }

@@ -84,8 +84,9 @@ struct bz_backend {
                         uint32_t slack, const bz_kv *beside, bz_kv **out, bz_error *err);
     void (*kv_free)(bz_backend *b, bz_kv *kv);
     bz_status (*kv_reserve)(bz_backend *b, bz_kv *kv, uint32_t positions, bz_error *err);
-    /* Copies positions [begin, end) of full caches, and of rings the window's rows before `end`,
-     * between sequences made beside each other; `to` has a capacity of `end` positions. */
+    /* Copies positions [begin, end) of full caches, and of rings as many rows before `end` as the
+     * window has, one more than the next token needs, so that the last one can be fed again;
+     * between sequences of one model on one device; `to` has a capacity of `end` positions. */
     void (*kv_copy)(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end);
     /* Full caches up to `end` and rings from `begin` on, packed, for a file: how many bytes;
      * written in pieces to `put`, which may fail; read back. NULL where the caches are not in
@@ -104,6 +105,8 @@ struct bz_backend {
     void (*snapshot_free)(bz_snapshot *snapshot);
     void (*snapshot_save)(bz_snapshot *snapshot, const bz_kv *kv, uint32_t pos);
     void (*snapshot_restore)(const bz_snapshot *snapshot, bz_kv *kv);
+    /* Both are of sequences as kv_copy copies between, `to` of kv. */
+    void (*snapshot_copy)(bz_snapshot *to, const bz_snapshot *from, const bz_kv *kv);
     /* Its bytes, for a file; NULL as above. */
     uint8_t *(*snapshot_bytes)(bz_snapshot *snapshot, const bz_kv *kv, size_t *n);
     void (*snapshot_set_pos)(bz_snapshot *snapshot, uint32_t pos);

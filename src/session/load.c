@@ -163,7 +163,7 @@ static bz_status read_all(loading *l, const bz_session *s, bz_error *err)
         (h->flags & SAVED_CACHES && !(l->caches = take(l, h->cache_bytes, 1)))) {
         return damaged(l, "it is cut off", err);
     }
-    if (h->n == 0 && h->flags & (SAVED_LOGITS | SAVED_CACHES)) {
+    if (h->n == 0 && h->flags & (SAVED_LOGITS | SAVED_CACHES | SAVED_LAST)) {
         return damaged(l, "it has logits without tokens", err);
     }
     return check_logits(l, err);
@@ -231,7 +231,7 @@ static bz_status give(loading *l, bz_session *s, bz_error *err)
     memcpy(s->tokens, l->tokens, (size_t)h->n * sizeof *s->tokens);
     memcpy(s->pass_rows, l->pass_rows, (size_t)h->n * sizeof *s->pass_rows);
     s->n = h->n;
-    s->logits_on_device = false;
+    s->logits_on_device = h->flags & SAVED_LAST;
     s->has_logits = l->logits != NULL;
     if (l->logits) {
         memcpy(s->logits, l->logits, h->vocab * sizeof *s->logits);
@@ -303,11 +303,7 @@ static void copy_snapshots(bz_session *to, const bz_session *from)
         ring_snapshot *t = &to->rings.snapshots[i];
         t->rows = k->pos ? b->snapshot_new(to->kv) : NULL;
         if (t->rows) {
-            size_t n;
-            uint8_t *bytes = b->snapshot_bytes(t->rows, to->kv, &n);
-            const uint8_t *other = b->snapshot_bytes(k->rows, from->kv, &n);
-            memcpy(bytes, other, n);
-            b->snapshot_set_pos(t->rows, k->pos);
+            b->snapshot_copy(t->rows, k->rows, to->kv);
             t->pos = k->pos;
             t->used = k->used;
         }
@@ -340,7 +336,7 @@ bz_status bz_session_fork(bz_session **out, const bz_session *s, bz_error *err)
         status = bz_session_reserve_blocks(f, spans, s->n_spans, err);
         bz_session_take_spans(f, spans, s->n_spans);
     }
-    const bool copies = f && f->backend && f->backend->kv_load && s->backend && !s->recomputing;
+    const bool copies = f && f->backend && s->backend && f->device == s->device && !s->recomputing;
     if (status == BZ_OK && copies && s->n) {
         status = f->backend->kv_reserve(f->backend, f->kv, s->n, err);
     }
@@ -350,6 +346,7 @@ bz_status bz_session_fork(bz_session **out, const bz_session *s, bz_error *err)
         memcpy(f->logits, s->logits, s->model->text.config.vocab * sizeof *f->logits);
         f->n = s->n;
         f->has_logits = s->has_logits;
+        f->logits_on_device = s->logits_on_device; /* by feeding the last token again */
         f->recomputing = s->n && !copies;
         if (copies) {
             f->backend->kv_copy(f->kv, s->kv, 0, s->n);

@@ -106,7 +106,8 @@ bz_status bz_session_save(const bz_session *s, const char *path, bz_error *err)
                        .rings_from = s->rings.from,
                        .kv = bz_saved_kv(s)};
     bz_saved_model_hash(s->model, s->adapters, &head);
-    head.flags = (s->options.exact ? SAVED_EXACT : 0) | (s->has_logits ? SAVED_LOGITS : 0);
+    head.flags = (s->options.exact ? SAVED_EXACT : 0) | (s->has_logits ? SAVED_LOGITS : 0) |
+                 (s->logits_on_device ? SAVED_LAST : 0);
     if (s->backend && s->backend->kv_save && !s->recomputing && s->n) {
         head.flags |= SAVED_CACHES;
         head.cache_bytes = s->backend->kv_saved_bytes(s->kv, s->rings.from, s->n);

@@ -20,6 +20,7 @@
 
 #define SAVED_MAGIC "BZSESSN"
 enum { SAVED_VERSION = 1, SAVED_LOGITS = 1, SAVED_CACHES = 2, SAVED_EXACT = 4 };
+enum { SAVED_LAST = 8 }; /* instead of logits: those after the last token can be computed again */
 
 typedef struct saved_head {
     uint32_t version, flags;

@@ -252,23 +252,29 @@ static bz_status grow_pool(gpu_backend *b, kv_pool *pool, uint64_t rows, bz_erro
     return status;
 }
 
-/* Copies rows of a cache to others, which do not overlap. WebGPU does not copy within a buffer, so
- * they pass through the spare one. */
-static void copy_rows(const kv_pool *pool, const kv_cache *c, uint32_t from, uint32_t to,
-                      uint32_t rows)
+/* Copies rows of a cache to others, of the same cache (which do not overlap) or of another pool's.
+ * WebGPU does not copy within a buffer, so the former pass through the spare one. */
+static void copy_rows(const kv_pool *pool, const kv_cache *c, uint32_t from, const kv_cache *other,
+                      uint32_t to, uint32_t rows)
 {
     const uint64_t bytes = c->row_bytes;
     for (uint32_t done = 0, n; done < rows; done += n) {
         const uint32_t a = (from + done) / c->piece_rows, a_row = (from + done) % c->piece_rows,
-                       d = (to + done) / c->piece_rows, d_row = (to + done) % c->piece_rows;
+                       d = (to + done) / other->piece_rows, d_row = (to + done) % other->piece_rows;
         n = rows - done;
         n = n < c->piece_rows - a_row ? n : c->piece_rows - a_row;
-        n = n < c->piece_rows - d_row ? n : c->piece_rows - d_row;
-        n = n * bytes < SPARE_BYTES ? n : (uint32_t)(SPARE_BYTES / bytes);
+        n = n < other->piece_rows - d_row ? n : other->piece_rows - d_row;
+        if (other == c) {
+            n = n * bytes < SPARE_BYTES ? n : (uint32_t)(SPARE_BYTES / bytes);
+        }
         for (int v = 0; v < 2; v++) {
-            const gpu_buffer *pieces = v ? c->v : c->k;
-            gpu_copy(pool->g, pieces[a], a_row * bytes, pool->spare, 0, n * bytes);
-            gpu_copy(pool->g, pool->spare, 0, pieces[d], d_row * bytes, n * bytes);
+            const gpu_buffer source = v ? c->v[a] : c->k[a], target = v ? other->v[d] : other->k[d];
+            if (other != c) {
+                gpu_copy(pool->g, source, a_row * bytes, target, d_row * bytes, n * bytes);
+                continue;
+            }
+            gpu_copy(pool->g, source, a_row * bytes, pool->spare, 0, n * bytes);
+            gpu_copy(pool->g, pool->spare, 0, target, d_row * bytes, n * bytes);
         }
     }
 }
@@ -279,26 +285,26 @@ static void move_sequence(bz_kv *kv, uint32_t to)
     for (uint32_t i = 0; i < kv->pool->n && kv->rows; i++) {
         const kv_cache *c = &kv->pool->cache[i];
         if (!c->ring) {
-            copy_rows(kv->pool, c, kv->first, to, kv->rows);
+            copy_rows(kv->pool, c, kv->first, c, to, kv->rows);
         }
     }
     kv->first = to;
 }
 
-/* Both sequences have the same position in the same row of their rings. */
 static void kv_copy(bz_kv *to, const bz_kv *from, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = 0; i < from->pool->n; i++) {
-        const kv_cache *c = &from->pool->cache[i];
+        const kv_cache *c = &from->pool->cache[i], *t = &to->pool->cache[i];
         if (!c->ring) {
-            copy_rows(from->pool, c, from->first + begin, to->first + begin, end - begin);
+            copy_rows(from->pool, c, from->first + begin, t, to->first + begin, end - begin);
             continue;
         }
-        const uint32_t keep = end < c->window - 1 ? end : c->window - 1;
+        const uint32_t keep = end < c->window ? end : c->window;
         for (uint32_t done = 0, n; done < keep; done += n) {
-            const uint32_t at = (end - keep + done) % c->ring;
+            const uint32_t pos = end - keep + done, at = pos % c->ring, put = pos % t->ring;
             n = keep - done < c->ring - at ? keep - done : c->ring - at;
-            copy_rows(from->pool, c, from->index * c->ring + at, to->index * c->ring + at, n);
+            n = n < t->ring - put ? n : t->ring - put;
+            copy_rows(from->pool, c, from->index * c->ring + at, t, to->index * t->ring + put, n);
         }
     }
 }
@@ -491,6 +497,18 @@ static void snapshot_restore(const bz_snapshot *s, bz_kv *kv)
     copy_rings(s, kv, s->pos, false);
 }
 
+static void snapshot_copy(bz_snapshot *to, const bz_snapshot *from, const bz_kv *kv)
+{
+    to->pos = from->pos;
+    for (uint32_t i = 0; i < 2 * from->n; i++) {
+        const kv_cache *c = &kv->pool->cache[i / 2];
+        if (from->k_and_v[i]) {
+            gpu_copy(from->g, from->k_and_v[i], 0, to->k_and_v[i], 0,
+                     (c->window - 1) * c->row_bytes);
+        }
+    }
+}
+
 void gpu_kv_interface(bz_backend *b)
 {
     b->kv_new = kv_new;
@@ -503,4 +521,5 @@ void gpu_kv_interface(bz_backend *b)
     b->snapshot_free = snapshot_free;
     b->snapshot_save = snapshot_save;
     b->snapshot_restore = snapshot_restore;
+    b->snapshot_copy = snapshot_copy;
 }
