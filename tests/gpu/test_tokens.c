@@ -932,7 +932,7 @@ int main(int argc, char **argv)
     }
     if (chosen("structured", argc, argv)) {
         bz_model *cpu = open_or_fail(model_path("nano-e-q8_0.gguf"));
-        check_structured(m, cpu, quick_run() ? 2 : 12);
+        check_structured(m, cpu, quick_run() ? 3 : 16);
         bz_model_free(cpu);
     }
     bz_model_free(m);
