@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures the GPU figures of docs/SPEED.md on synthetic models, which it generates (python3 with numpy; up to 60 GB of disk).
 #
-#   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products; default: all
+#   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products adapters kv structured embeddings; default: all
 #
 # The full output of each run is written to OUT. Environment: BEZEL, the command of the program (build/bezel; with a
 # bundle "sh gpu-bundle/run.sh bezel"); BENCH and MEAN, likewise for bench_gpu_kernels and bench_gpu_mean; MODELS, the
@@ -30,7 +30,7 @@ report() { # report NAME COMMAND...: goes on after a failure
     head -n 40 "$out/$name.txt"
 }
 
-for part in ${*:-text media diffusion products}; do
+for part in ${*:-text media diffusion products adapters kv structured embeddings}; do
     case $part in
     text)
         for shape in e2b e4b 12b 26b-a4b; do
@@ -64,6 +64,40 @@ for part in ${*:-text media diffusion products}; do
         ;;
     products)
         report products $bench
+        ;;
+    adapters) # with and without one on every projection, in turns
+        made e2b.gguf tools/gemma4_synth.py e2b "$models/e2b.gguf" --type q4_k_m --quiet
+        made e2b-r16.gguf tools/lora_synth.py "$models/e2b.gguf" "$models/e2b-r16.gguf" --rank 16
+        for turn in 1 2; do
+            report adapters-without-$turn $bezel bench "$models/e2b.gguf" -p 512 -n 128 --repeat 3 --device gpu
+            report adapters-with-$turn $bezel bench "$models/e2b.gguf" -p 512 -n 128 --repeat 3 --device gpu --lora "$models/e2b-r16.gguf"
+        done
+        ;;
+    kv) # decoding at depth with each type of cache, in turns
+        made e2b.gguf tools/gemma4_synth.py e2b "$models/e2b.gguf" --type q4_k_m --quiet
+        for turn in 1 2; do
+            for type in f16 q8 q4; do
+                report kv-$type-$turn $bezel bench "$models/e2b.gguf" -p 16384 -n 64 --repeat 1 --device gpu --kv $type
+            done
+        done
+        ;;
+    structured) # a free answer, JSON whose texts are free, and prescribed texts
+        made e2b.gguf tools/gemma4_synth.py e2b "$models/e2b.gguf" --type q4_k_m --quiet
+        echo '{"type": "array", "items": {"type": "string", "minLength": 40}, "minItems": 100}' > "$out/texts.json"
+        echo '{"type": "array", "items": {"enum": ["a rather long text that is prescribed", "another one"]}, "minItems": 100}' > "$out/enums.json"
+        for turn in 1 2; do
+            report structured-free-$turn $bezel run "$models/e2b.gguf" Write. -n 256 --ignore-end --no-think --seed 1 -v --device gpu
+            for form in texts enums; do
+                report structured-$form-$turn $bezel run "$models/e2b.gguf" Write. -n 256 --no-think --seed 1 -v --device gpu --format "$out/$form.json"
+            done
+        done
+        ;;
+    embeddings) # 256 texts of 100 words; the first run compiles the kernels
+        made eg.gguf tools/embedding_synth.py embeddinggemma-300m "$models/eg.gguf" --type q8_0
+        awk 'BEGIN { for (i = 0; i < 256; i++) { for (k = 0; k < 100; k++) printf "word%d ", (i * 31 + k * 7) % 997; print "" } }' > "$out/lines.txt"
+        for turn in 1 2 3; do
+            report embeddings-gpu-$turn sh -c "time -p $bezel embed '$models/eg.gguf' --lines '$out/lines.txt' -o '$out/vectors.npy' --device gpu"
+        done
         ;;
     *)
         echo "gpu-figures.sh: there is no part $part" >&2
