@@ -1,5 +1,6 @@
-/* Internals of the reader of schemas: schema.c (rules), schema_merge.c (what several schemas say
- * together), schema_not.c (the opposite of a schema), schema_fits.c (values against schemas),
+/* Internals of the reader of schemas: schema.c (rules), schema_list.c (lists of schemas, and their
+ * alternatives), schema_merge.c (what they say together), schema_member.c (what they say of a
+ * member or item), schema_not.c (the opposite of a schema), schema_fits.c (values against schemas),
  * schema_text.c (strings), schema_number.c (numbers), schema_object.c (objects), schema_array.c
  * (arrays).
  *
@@ -118,12 +119,10 @@ bool bz_schema_failed(schema_reader *r, const bz_json_node *at, bz_status status
 uint32_t bz_schema_rule_of(schema_reader *r, all_of all);
 /* The target of a $ref, $dynamicRef or $recursiveRef; NULL after an error. */
 const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *ref);
-/* An object without members, made once for a node of the document; NULL: no memory. */
-bz_json_node *bz_schema_made(schema_reader *r, const bz_json_node *of, made_kind kind, bool *fresh);
 /* Counts a step of work; false: there were too many. */
 bool bz_schema_work(schema_reader *r, const bz_json_node *at);
 
-/* ---- schema_merge.c
+/* ---- schema_list.c
  * -------------------------------------------------------------------------------- */
 
 /* Adds a schema to a list (NULL items: an empty one), with what it refers to. False after an error.
@@ -135,16 +134,27 @@ bool bz_all_add_not(schema_reader *r, all_of *all, const bz_json_node *node);
  * alternative. *n 0: it has none. *exclusive: of a oneOf at that node. */
 bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *n,
                          const bz_json_node **exclusive);
+/* Never holds: a schema `false` is among them. */
+bool bz_all_never(all_of all);
+bool bz_schema_is(const bz_json_node *node); /* an object, true or false */
+/* An object without members, made once for a node of the document; NULL: no memory. */
+bz_json_node *bz_schema_made(schema_reader *r, const bz_json_node *of, made_kind kind, bool *fresh);
+
+/* ---- schema_merge.c
+ * -------------------------------------------------------------------------------- */
+
 bool bz_all_merge(schema_reader *r, all_of all, merged *out);
 /* Alternatives that exclude each other are many, and most have nothing in common: whether a look at
  * types and values shows that this list has no text. */
 bool bz_all_hopeless(schema_reader *r, all_of all);
 
-bool bz_schema_is(const bz_json_node *node); /* an object, true or false */
 /* The kinds that a type names. */
 bool bz_schema_kinds(schema_reader *r, const bz_json_node *type, uint32_t *kinds);
 /* A count that is not negative; *out stays if it is missing. */
 bool bz_schema_count(schema_reader *r, const bz_json_node *node, const char *key, uint32_t *out);
+
+/* ---- schema_member.c
+ * ------------------------------------------------------------------------------- */
 
 /* What holds for a member, or for those of other names (pattern: one that they match). */
 bool bz_all_member(schema_reader *r, all_of all, bz_str key, all_of *out);
@@ -160,8 +170,6 @@ bool bz_all_requires(all_of all, bz_str key);
 /* Whether a list has a keyword for members or items that nothing else mentions: then it matters
  * which part brought which. */
 bool bz_all_has_rest(all_of all);
-/* Never holds: a schema `false` is among them. */
-bool bz_all_never(all_of all);
 
 /* ---- schema_not.c
  * ------------------------------------------------------------------------------------- */
