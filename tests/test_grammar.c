@@ -220,6 +220,45 @@ static void forgetting(void)
     bz_grammar_free(g);
 }
 
+/* What each kind of object needs: conditions whose alternatives must not multiply. */
+static void conditions(void)
+{
+    enum { KINDS = 16, ROOM = 8000 };
+    char schema[ROOM];
+    size_t n = 0;
+    bz_error err = {0};
+    bz_grammar *g = NULL;
+    bz_matcher *m;
+    begin("many conditions that exclude each other");
+    n += (size_t)snprintf(schema, ROOM, "{\"type\":\"object\",\"properties\":{\"kind\":{}");
+    for (int i = 0; i < KINDS; i++) {
+        n += (size_t)snprintf(schema + n, ROOM - n, ",\"p%d\":{\"type\":\"integer\"}", i);
+    }
+    n += (size_t)snprintf(schema + n, ROOM - n,
+                          "},\"required\":[\"kind\"],\"additionalProperties\":false,\"allOf\":[");
+    for (int i = 0; i < KINDS; i++) {
+        n += (size_t)snprintf(schema + n, ROOM - n,
+                              "%s{\"if\":{\"properties\":{\"kind\":{\"const\":\"k%d\"}}},"
+                              "\"then\":{\"required\":[\"p%d\"]},"
+                              "\"else\":{\"properties\":{\"p%d\":false}}}",
+                              i ? "," : "", i, i, i);
+    }
+    n += (size_t)snprintf(schema + n, ROOM - n, "]}");
+    CHECKF(bz_grammar_new(&g, BZ_GRAMMAR_SCHEMA, schema, n, &err) == BZ_OK, "%s", err.text);
+    CHECK(bz_matcher_new(&m, g, vocabulary, &err) == BZ_OK);
+    static const char *const yes[] = {"{\"kind\":\"k3\", \"p3\":1}", "{\"kind\":\"x\"}"},
+                             *const no[] = {"{\"kind\":\"k3\"}", "{\"kind\":\"k3\", \"p2\":1}",
+                                            "{\"kind\":\"x\", \"p2\":1}"};
+    for (size_t i = 0; i < 2; i++) {
+        CHECKF(accepts(m, yes[i], strlen(yes[i])), "refused %s", yes[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        CHECKF(!accepts(m, no[i], strlen(no[i])), "accepted %s", no[i]);
+    }
+    bz_matcher_free(m);
+    bz_grammar_free(g);
+}
+
 static void forced(void)
 {
     static const char grammar[] = "root ::= \"abc\" (\"def\" | \"deg\") \"!\"";
@@ -389,6 +428,7 @@ int main(int argc, char **argv)
         masks();
         random_walks();
         forgetting();
+        conditions();
         forced();
         calls();
         code = finish();

@@ -345,7 +345,8 @@ bool bz_all_alternatives(schema_reader *r, all_of all, all_of **ways, uint32_t *
 {
     *n = 0;
     *exclusive = NULL;
-    for (uint32_t i = 0; i < all.n; i++) {
+    /* the newest first: what they exclude need not be multiplied by the others */
+    for (uint32_t i = all.n; i-- > 0;) {
         const bz_json_node *node = all.parts[i].node;
         const uint32_t skip = all.parts[i].skip;
         const bz_json_node *list = NULL;

@@ -318,8 +318,9 @@ bool bz_all_hopeless(schema_reader *r, all_of all)
     for (uint32_t i = 0; kinds == KIND_OBJECT && i < all.n; i++) {
         const bz_json_node *list = bz_json_get(all.parts[i].node, "required");
         for (const bz_json_node *x = bz_json_first(list); x; x = x->next) {
+            const all_of before = {all.parts, i}; /* which have been looked at */
             all_of of;
-            if (x->kind == BZ_JSON_STRING &&
+            if (x->kind == BZ_JSON_STRING && !bz_all_requires(before, x->of.text) &&
                 (!bz_all_member(r, all, x->of.text, &of) || !kinds_left(r, of))) {
                 return true;
             }

@@ -105,24 +105,28 @@ static const struct {
     {"integer", KIND_INTEGER}, {"string", KIND_STRING}, {"array", KIND_ARRAY},
     {"object", KIND_OBJECT}};
 
-static void put_kinds(opposite *o, uint32_t which)
+/* One more alternative, of these kinds; *way to add to it. False: there are none. */
+static bool put_kinds(opposite *o, uint32_t which, filling *way)
 {
     if (!which) {
-        return;
+        return false;
     }
-    filling way = put_way(o, NULL), list = put(o, &way, BZ_JSON_ARRAY, "type");
+    *way = put_way(o, NULL);
+    filling list = put(o, way, BZ_JSON_ARRAY, "type");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (which & kinds[i].kind) {
             put_text(o, &list, NULL, text_of(kinds[i].name));
         }
     }
+    return true;
 }
 
 static void not_type(opposite *o, const bz_json_node *x)
 {
     uint32_t named;
+    filling way;
     if (bz_schema_kinds(o->r, x, &named)) {
-        put_kinds(o, KIND_ANY & ~named);
+        put_kinds(o, KIND_ANY & ~named, &way);
     }
 }
 
@@ -139,8 +143,8 @@ static size_t quote(char *to, bz_str text)
     return n;
 }
 
-/* Strings that are none of the values. */
-static void not_strings(opposite *o, const bz_json_node *const *values, uint32_t n)
+/* Strings are none of the values. */
+static void not_strings(opposite *o, filling *way, const bz_json_node *const *values, uint32_t n)
 {
     size_t room = sizeof "^()$", at = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -161,8 +165,7 @@ static void not_strings(opposite *o, const bz_json_node *const *values, uint32_t
         }
     }
     memcpy(regex + at, ")$", 2);
-    filling way = put_way(o, "string");
-    put_text(o, &way, BZ_SCHEMA_NOT_PATTERN, (bz_str){regex, at + 2});
+    put_text(o, way, BZ_SCHEMA_NOT_PATTERN, (bz_str){regex, at + 2});
 }
 
 typedef struct placed_number {
@@ -239,13 +242,14 @@ static void not_values(opposite *o, const bz_json_node *const *values, uint32_t 
             return;
         }
     }
-    put_kinds(o, KIND_ANY & ~there);
+    /* as few alternatives as possible, since those of many conditions multiply */
+    filling rest;
+    if (put_kinds(o, (KIND_ANY & ~there) | KIND_STRING, &rest) && there & KIND_STRING) {
+        not_strings(o, &rest, values, n);
+    }
     if (there & KIND_BOOL && truth[0] != truth[1]) {
         filling way = put_way(o, NULL);
         put(o, &way, truth[0] ? BZ_JSON_TRUE : BZ_JSON_FALSE, "const");
-    }
-    if (there & KIND_STRING) {
-        not_strings(o, values, n);
     }
     if (there & KIND_NUMBER) {
         not_numbers(o, values, n);
@@ -663,6 +667,8 @@ const bz_json_node *bz_schema_not(schema_reader *r, const bz_json_node *schema)
     not_keywords(&o);
     if (o.ways.node->n == 0) { /* it refuses nothing */
         *node = (bz_json_node){.kind = BZ_JSON_FALSE};
+    } else if (o.ways.node->n == 1) {
+        *node = *o.ways.node->of.first;
     }
     return r->status == BZ_OK ? node : NULL;
 }
