@@ -43,7 +43,7 @@ typedef struct all_of {
     uint32_t n;
 } all_of;
 
-enum { BZ_FORMATS = 16 };
+enum { BZ_FORMATS = 24 };
 
 /* Keywords of schemas that are made here: a list whose first item is a schema that holds, or does
  * not; a pattern that does not match; and a type: numbers that are not whole. */

@@ -36,6 +36,27 @@ enum { MAX_LENGTH_WITH_PATTERN = 4096 };
 #define DAY_PART  "([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)"
 #define DURATION  "P(" DAY_PART "(" TIME_PART ")?|" TIME_PART "|[0-9]+W)"
 
+/* References and their forms with other scripts (I): characters of a segment, with and without a
+ * colon; paths. */
+#define OTHERS    "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef"
+#define CHARS     "a-zA-Z0-9._~!$&'()*+,;=@"
+#define ESCAPED   "|%[0-9a-fA-F]{2})"
+#define P(more)   "([" CHARS ":" more "-]" ESCAPED
+#define PN(more)  "([" CHARS more "-]" ESCAPED
+#define REST(m)   "(\\?(" P(m) "|[/?])*)?(#(" P(m) "|[/?])*)?$"
+#define PATHS(m)  "(/" P(m) "*)*"
+#define SCHEME    "[a-zA-Z][a-zA-Z0-9+.-]*:"
+#define HOST(m)   "([a-zA-Z0-9._~" m "-]*|\\[[0-9a-fA-F:.]{2,45}\\])(:[0-9]{0,5})?"
+#define USER(m)   "(([a-zA-Z0-9._~!$&'()*+,;=:" m "-]" ESCAPED "*@)?"
+#define ROOTED(m) "(//" USER(m) HOST(m) PATHS(m) "|/(" P(m) "+" PATHS(m) ")?)"
+#define REFERENCE(m)                                                                               \
+    "^((" SCHEME ")?" ROOTED(m) "|" SCHEME                                                         \
+                                "(" P(m) "+" PATHS(m) ")?|(" PN(m) "+" PATHS(m) ")?)" REST(m)
+#define IRI       "^" SCHEME "(" ROOTED(OTHERS) "|(" P(OTHERS) "+" PATHS(OTHERS) ")?)" REST(OTHERS)
+#define IDN_LABEL "[a-zA-Z0-9" OTHERS "](-?[a-zA-Z0-9" OTHERS "]){0,31}"
+#define IDN_PART  "[a-zA-Z0-9_%+~" OTHERS "-]+"
+#define IDN_EMAIL "^" IDN_PART "(\\." IDN_PART ")*@" IDN_LABEL "(\\." IDN_LABEL "){1,4}$"
+
 static const struct {
     const char *name, *regex;
 } formats[] = {
@@ -49,7 +70,12 @@ static const struct {
     {"hostname", "^" HOSTNAME "$"},
     {"email", "^" EMAIL "$"},
     {"uri", "^[a-zA-Z][a-zA-Z0-9+.-]*:" URI_CHAR "+$"},
+    {"uri-reference", REFERENCE("")},
+    {"iri", IRI},
+    {"iri-reference", REFERENCE(OTHERS)},
+    {"idn-email", IDN_EMAIL},
     {"json-pointer", "^(/([^~/]|~[01])*)*$"},
+    {"relative-json-pointer", "^(0|[1-9][0-9]*)(#|(/([^~/]|~[01])*)*)$"},
     /* OpenAPI's names for any text, and for numbers written as text */
     {"binary", ""},
     {"byte", "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"},
