@@ -584,3 +584,12 @@
      "{\"type\":\"string\",\"format\":\"relative-json-pointer\"}",
      {"\"0\"", "\"12#\"", "\"1/a/~0b\""},
      {"\"-1\"", "\"01\"", "\"/a\"", "\"0##\""}},
+    {BZ_GRAMMAR_SCHEMA,
+     "{\"$ref\":\"https://e.x/a\",\"$defs\":{\"a\":{\"$id\":\"https://e.x/"
+     "a\",\"type\":\"object\",\"properties\":{\"z\":{\"$ref\":\"#/$defs/"
+     "zip\"},\"y\":{\"$ref\":\"#t\"},\"x\":{\"$ref\":\"https://e.x/b#/$defs/"
+     "zip\"}},\"$defs\":{\"zip\":{\"type\":\"integer\"},\"t\":{\"$anchor\":\"t\",\"type\":\"null\"}"
+     "}},\"zip\":{\"type\":\"string\"},\"t\":{\"$anchor\":\"t\",\"type\":\"string\"},\"b\":{\"$"
+     "id\":\"https://e.x/b\",\"$defs\":{\"zip\":{\"type\":\"boolean\"}}}}}",
+     {"{\"z\":1, \"y\":null, \"x\":true}"},
+     {"{\"z\":\"1\"}", "{\"y\":\"x\"}", "{\"x\":1}"}},

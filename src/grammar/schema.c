@@ -159,6 +159,13 @@ static bool is_one_of(bz_str key, const char *const *words, size_t n)
     return false;
 }
 
+/* The address that a schema gives itself: #/... in it begins there. */
+static bz_str own_id(const bz_json_node *node)
+{
+    const bz_str id = bz_json_string(bz_json_get(node, "$id"));
+    return id.len && id.data[0] != '#' ? id : (bz_str){0};
+}
+
 /* The schema with this $anchor (older drafts: $id or id with #). `named`: the members of `node` are
  * schemas under names of the user's; else some are values, in which nothing is an anchor. */
 static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, bool named,
@@ -174,6 +181,9 @@ static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, bo
         return node;
     }
     for (const bz_json_node *x = bz_json_first(node); x && depth < BZ_JSON_DEPTH; x = x->next) {
+        if (own_id(x).len) {
+            continue; /* its anchors are its own */
+        }
         static const char *const values[] = {"enum", "const", "default", "examples"},
                                  *const maps[] = {"properties",  "patternProperties",
                                                   "$defs",       "dependentSchemas",
@@ -191,15 +201,85 @@ static const bz_json_node *find_anchor(const bz_json_node *node, bz_str name, bo
     return NULL;
 }
 
-/* Whether a schema inside has an address of its own, with which names are looked up elsewhere. */
-static bool has_inner_id(const bz_json_node *node, unsigned depth)
+/* What a node of the document is: only a schema's $id is an address. */
+typedef enum place { PLACE_NONE, PLACE_SCHEMA, PLACE_SCHEMAS } place;
+
+static place place_below(place at, const bz_json_node *node, const bz_json_node *child)
 {
-    for (const bz_json_node *x = bz_json_first(node); x && depth < BZ_JSON_DEPTH; x = x->next) {
-        if (bz_json_is(bz_json_get(x, "$id"), BZ_JSON_STRING) || has_inner_id(x, depth + 1)) {
-            return true;
-        }
+    static const char *const maps[] = {"properties",  "patternProperties", "$defs",
+                                       "definitions", "dependentSchemas",  "dependencies"};
+    static const char *const schemas[] = {"items",
+                                          "additionalItems",
+                                          "prefixItems",
+                                          "contains",
+                                          "allOf",
+                                          "anyOf",
+                                          "oneOf",
+                                          "not",
+                                          "if",
+                                          "then",
+                                          "else",
+                                          "additionalProperties",
+                                          "propertyNames",
+                                          "unevaluatedItems",
+                                          "unevaluatedProperties"};
+    if (at != PLACE_SCHEMA) {
+        return at == PLACE_SCHEMAS ? PLACE_SCHEMA : PLACE_NONE;
     }
-    return false;
+    if (node->kind != BZ_JSON_OBJECT) {
+        return PLACE_NONE;
+    }
+    return is_one_of(child->key, maps, sizeof maps / sizeof *maps)             ? PLACE_SCHEMAS
+           : !is_one_of(child->key, schemas, sizeof schemas / sizeof *schemas) ? PLACE_NONE
+           : child->kind == BZ_JSON_ARRAY                                      ? PLACE_SCHEMAS
+                                                                               : PLACE_SCHEMA;
+}
+
+static bool is_addressed(const bz_json_node *node, place at)
+{
+    return at == PLACE_SCHEMA && own_id(node).len;
+}
+
+/* The first schema below `node` with this address; NULL: with any. */
+static const bz_json_node *with_address(const bz_json_node *node, place at, const bz_str *address,
+                                        unsigned depth)
+{
+    const bz_json_node *found = NULL;
+    for (const bz_json_node *x = bz_json_first(node); x && !found && depth < BZ_JSON_DEPTH;
+         x = x->next) {
+        const place below = place_below(at, node, x);
+        const bz_str id = is_addressed(x, below) ? own_id(x) : (bz_str){0};
+        const bool is =
+            id.len &&
+            (!address || (id.len == address->len && memcmp(id.data, address->data, id.len) == 0));
+        found = is ? x : below == PLACE_NONE ? NULL : with_address(x, below, address, depth + 1);
+    }
+    return found;
+}
+
+static bool has_inner_ids(schema_reader *r)
+{
+    if (!r->inner_id) {
+        r->inner_id = with_address(r->root, PLACE_SCHEMA, NULL, 0) ? 1 : -1;
+    }
+    return r->inner_id > 0;
+}
+
+/* The innermost schema with an address of its own around a node below `from`; `within`: around
+ * `from`. NULL: it is not there. */
+static const bz_json_node *addressed(const bz_json_node *from, place at, const bz_json_node *node,
+                                     const bz_json_node *within, unsigned depth)
+{
+    if (from == node) {
+        return within;
+    }
+    const bz_json_node *found = NULL;
+    within = is_addressed(from, at) ? from : within;
+    for (const bz_json_node *x = bz_json_first(from); x && !found && depth < BZ_JSON_DEPTH;
+         x = x->next) {
+        found = addressed(x, place_below(at, from, x), node, within, depth + 1);
+    }
+    return found;
 }
 
 /* In a document without inner addresses a dynamic reference has one target, as any other has. */
@@ -208,16 +288,35 @@ static bool check_dynamic(schema_reader *r, const bz_json_node *ref)
     if (bz_str_is(ref->key, "$ref")) {
         return true;
     }
-    r->inner_id = r->inner_id ? r->inner_id : has_inner_id(r->root, 0) ? 1 : -1;
     char name[200];
-    return r->inner_id < 0 || bz_schema_fail(r, ref, "%s is supported without inner $id only",
-                                             bz_str_show(ref->key, name));
+    return !has_inner_ids(r) || bz_schema_fail(r, ref, "%s is supported without inner $id only",
+                                               bz_str_show(ref->key, name));
+}
+
+static bool same_address(const bz_json_node *node, bz_str address)
+{
+    const bz_str id = own_id(node);
+    return id.len == address.len && memcmp(id.data, address.data, id.len) == 0;
+}
+
+/* The schema that an address names, in a reference inside `around`; NULL: it is elsewhere. Whole
+ * addresses mean the same everywhere, a name without a path the schema around it. */
+static const bz_json_node *named(schema_reader *r, const bz_json_node *around, bz_str address)
+{
+    const bool whole = memchr(address.data, ':', address.len) != NULL;
+    if (!address.len ||
+        ((whole || !memchr(address.data, '/', address.len)) && same_address(around, address))) {
+        return around;
+    }
+    return !whole                           ? NULL
+           : same_address(r->root, address) ? r->root
+           : has_inner_ids(r)               ? with_address(r->root, PLACE_SCHEMA, &address, 0)
+                                            : NULL;
 }
 
 const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *ref)
 {
-    const bz_str s = bz_json_string(ref), id = bz_json_string(bz_json_get(r->root, "$id"));
-    const char *at = s.data, *end = s.data + s.len;
+    const bz_str s = bz_json_string(ref);
     if (!bz_json_is(ref, BZ_JSON_STRING)) {
         bz_schema_fail(r, ref, "$ref is a text");
         return NULL;
@@ -225,17 +324,22 @@ const bz_json_node *bz_schema_target(schema_reader *r, const bz_json_node *ref)
     if (!check_dynamic(r, ref)) {
         return NULL;
     }
-    if (id.len && s.len >= id.len && memcmp(s.data, id.data, id.len) == 0) {
-        at += id.len; /* the schema's own address */
+    const bz_json_node *around = r->root;
+    if (has_inner_ids(r)) { /* a look through the document for every reference */
+        around = addressed(r->root, PLACE_SCHEMA, ref, r->root, 0);
+        r->work += 16;
     }
-    if (at < end && *at != '#') {
+    const char *end = s.data + s.len, *mark = s.len ? memchr(s.data, '#', s.len) : NULL;
+    const char *at = mark ? mark : end;
+    const bz_json_node *found =
+        named(r, around ? around : r->root, (bz_str){s.data, (size_t)(at - s.data)});
+    if (!found) {
         bz_schema_fail(r, ref, "only references into the schema itself (#/...) are supported");
         return NULL;
     }
     at += at < end;
-    const bz_json_node *found = r->root;
     if (at < end && *at != '/') {
-        found = find_anchor(r->root, (bz_str){at, (size_t)(end - at)}, false, 0);
+        found = find_anchor(found, (bz_str){at, (size_t)(end - at)}, false, 0);
         at = end;
     }
     while (found && at < end) {

@@ -74,7 +74,7 @@ typedef struct schema_reader {
     uint32_t cap_made;
     uint32_t format_rule[BZ_FORMATS]; /* + 1; 0: not made */
     unsigned depth, fits_depth;       /* of rules; of schema_fits.c */
-    int inner_id;                     /* a schema in the document has an $id: 1, none: -1 */
+    int inner_id;                     /* a schema inside has an address of its own: 1, none: -1 */
     uint64_t work;                    /* bounds what alternatives multiply to */
     bz_error *err;
     bz_status status; /* the first error */
