@@ -303,7 +303,7 @@ static bool same_address(const bz_json_node *node, bz_str address)
  * addresses mean the same everywhere, a name without a path the schema around it. */
 static const bz_json_node *named(schema_reader *r, const bz_json_node *around, bz_str address)
 {
-    const bool whole = memchr(address.data, ':', address.len) != NULL;
+    const bool whole = address.len && memchr(address.data, ':', address.len);
     if (!address.len ||
         ((whole || !memchr(address.data, '/', address.len)) && same_address(around, address))) {
         return around;
