@@ -118,6 +118,20 @@ bz_job *wasm_encode_image(host *h, bz_encoder *e, const uint8_t *rgb, uint32_t w
     return handle_add(HANDLE_JOB, job, e);
 }
 
+/* With the encoder's budget for frames of videos. */
+EXPORT(encode_frame)
+bz_job *wasm_encode_frame(host *h, bz_encoder *e, const uint8_t *rgb, uint32_t width,
+                          uint32_t height)
+{
+    if (!(handle_check(h, HANDLE_ENCODER, e) &&
+          handle_memory(h, rgb, 3 * (uint64_t)width * height))) {
+        return NULL;
+    }
+    bz_job *job = NULL;
+    bz_encode_frame(e, rgb, width, height, &job, &h->error);
+    return handle_add(HANDLE_JOB, job, e);
+}
+
 EXPORT(encode_audio)
 bz_job *wasm_encode_audio(host *h, bz_encoder *e, const float *pcm, uint32_t samples, double rate)
 {
@@ -180,6 +194,27 @@ EXPORT(media_rows) void wasm_media_rows(host *h, const bz_media *m)
     h->report.numbers[3] = bz_media_pieces(m);
 }
 
+static bool all_media(host *h, bz_media *const *media, uint32_t n)
+{
+    bool all = handle_memory(h, media, (uint64_t)n * sizeof *media);
+    for (uint32_t i = 0; all && i < n; i++) {
+        all = handle_check(h, HANDLE_MEDIA, media[i]);
+    }
+    return all;
+}
+
+/* Joins frames: their addresses, and the times at which they are shown. */
+EXPORT(video_new)
+bz_media *wasm_video_new(host *h, bz_media *const *frames, uint32_t n, const double *seconds)
+{
+    if (!(all_media(h, frames, n) && handle_memory(h, seconds, (uint64_t)n * sizeof *seconds))) {
+        return NULL;
+    }
+    bz_media *video = NULL;
+    bz_video_new(&video, frames, seconds, n, &h->error);
+    return handle_add(HANDLE_MEDIA, video, NULL);
+}
+
 /* ---- in a turn ------------------------------------------------------------------------------- */
 
 EXPORT(turn_media) uint32_t wasm_turn_media(const bz_turn *t)
@@ -220,15 +255,6 @@ EXPORT(turn_prefill) bz_job *wasm_turn_prefill(host *h, bz_session *s, bz_turn *
     bz_job *job = NULL;
     bz_turn_prefill(s, t, &job, &h->error);
     return handle_add(HANDLE_JOB, job, s);
-}
-
-static bool all_media(host *h, bz_media *const *media, uint32_t n)
-{
-    bool all = handle_memory(h, media, (uint64_t)n * sizeof *media);
-    for (uint32_t i = 0; all && i < n; i++) {
-        all = handle_check(h, HANDLE_MEDIA, media[i]);
-    }
-    return all;
 }
 
 /* The ids have placeholder tokens for the media, in order; `media` are addresses. */

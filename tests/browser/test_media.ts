@@ -160,7 +160,7 @@ await page("pasted, chosen and removed; corrupt and huge files are refused, and 
     await screenshot(p, "media-refused-desktop-light");
     checkEqual(await p.locator("#tray .media li").count(), 1, "attachments are kept");
     const [chooser] = await Promise.all([p.waitForEvent("filechooser"), p.click("#attach")]);
-    checkEqual(await chooser.element().getAttribute("accept"), "image/*,audio/*", "accepted types");
+    checkEqual(await chooser.element().getAttribute("accept"), "image/*,audio/*,video/*", "accepted types");
     await chooser.setFiles([
         { name: "words.wav", mimeType: "audio/wav", buffer: wav },
         { name: "other.png", mimeType: "image/png", buffer: pngFile(shapes.data.map((x) => 255 - x), shapes.width, shapes.height) },

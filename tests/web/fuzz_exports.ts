@@ -66,6 +66,8 @@ const CALLS: [keyof Exports, Argument[], Kind?][] = [
     ["encoder_notice", ["host", "encoder"]],
     ["image_check", ["host", "double", "double", "n"]],
     ["encode_image", ["host", "encoder", "block", "n", "n", "n"], "job"],
+    ["encode_frame", ["host", "encoder", "block", "n", "n"], "job"],
+    ["video_new", ["host", "list", "block"], "media"],
     ["encode_audio", ["host", "encoder", "list", "double"], "job"],
     ["job_media", ["job"], "media"],
     ["job_features", ["host", "job"]],
@@ -92,7 +94,7 @@ const CALLS: [keyof Exports, Argument[], Kind?][] = [
 ];
 
 /** Calls that get far are made more often. */
-const OFTEN: (keyof Exports)[] = ["job_step", "job_step", "job_step", "job_step", "session_new", "prefill", "generate", "turn_new", "turn_prefill", "answer", "encoder_new", "encode_image", "encode_audio", "job_media", "turn_attach", "embedder_new", "embed"];
+const OFTEN: (keyof Exports)[] = ["job_step", "job_step", "job_step", "job_step", "session_new", "prefill", "generate", "turn_new", "turn_prefill", "answer", "encoder_new", "encode_image", "encode_frame", "video_new", "encode_audio", "job_media", "turn_attach", "embedder_new", "embed"];
 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
 const chat = (content: unknown): string => JSON.stringify({ messages: [{ role: "user", content }], max_tokens: 3, temperature: 0 });

@@ -268,6 +268,29 @@ await test(`${hostName} a second question about an image encodes nothing and com
         check(again.usage.prompt_tokens_details.cached_tokens >= 64, `${again.usage.prompt_tokens_details.cached_tokens} tokens reused`);
     }));
 
+await test(`${hostName} a video is its frames with their times in the prompt`, () =>
+    withPebble(async (model) => {
+        checkEqual(model.info.video, true, "info");
+        const frames = [image, { ...image, data: image.data.map((byte) => 255 - byte) }];
+        const part: ContentPart = { type: "video_url", video_url: { frames, seconds: [0, 61.5] } };
+        const chunks: ChatChunk[] = [];
+        for await (const chunk of await model.chat.completions.create({ messages: [{ role: "user", content: [part, { type: "text", text: "Hi" }] }], ...greedy, stream: true })) {
+            chunks.push(chunk);
+        }
+        const progress = chunks.flatMap(({ media: m }) => (m ? [m] : []));
+        check(progress.every(({ kind, done, total }, i) => kind === "video" && done <= total && done >= (progress[i - 1]?.done ?? 0)), JSON.stringify(progress));
+        const { usage } = chunks.at(-1) ?? {};
+        const rows = usage?.prompt_tokens_details.video_tokens ?? 0;
+        check(rows > 0 && rows % 2 === 0 && rows <= 140, `${rows} tokens`);
+        // As text with one token for all of a frame's, which is what the models were trained with.
+        const text = "00:00 <|image><|video|><image|> 01:01 <|image><|video|><image|>";
+        const around = await model.chat.completions.create({ messages: [{ role: "user", content: "Hi" }], ...greedy });
+        const own = (await model.tokenize(`\n${text}Hi`, { specials: true })).length - (await model.tokenize("\nHi")).length;
+        checkEqual(usage?.prompt_tokens, around.usage.prompt_tokens + own - 2 + rows, "prompt");
+        const again = await model.chat.completions.create({ messages: [{ role: "user", content: [part, { type: "text", text: "Hi" }] }], ...greedy });
+        checkEqual([again.timings.media_n, again.choices[0].message.content], [0, chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")], "from the cache");
+    }));
+
 await test(`${hostName} notices for sound longer than 30 seconds and for a truncated WAV file`, () =>
     withPebble(async (model) => {
         const long = new Float32Array(31 * 16000).map((_, i) => Math.sin(i / 7) / 9);
@@ -301,7 +324,13 @@ await test(`${hostName} invalid images and sounds are refused with a message, an
             ["an invalid rate", "bad_request", /samples a second/, { type: "input_audio", input_audio: { data: speech, rate: 7 } }],
             ["no samples", "bad_request", /no samples/, { type: "input_audio", input_audio: { data: new Float32Array(), rate: 16000 } }],
             ["a truncated WAV header", "bad_file", /WAV/, { type: "input_audio", input_audio: wavFile(speech, 16000).slice(0, 30) }],
-            ["a video", "bad_request", /video/, { type: "video_url", video_url: { url: "x" } }],
+            ["a video's file without a browser", "bad_request", /only be decoded on a page/, { type: "video_url", video_url: new Blob(["x"]) }],
+            ["a video of another site", "bad_request", /on another site/, { type: "video_url", video_url: { url: "https://example.org/cat.mp4" } }],
+            ["no source of a video", "bad_request", /A video must be/, { type: "video_url", video_url: {} }],
+            ["a video without frames", "bad_request", /0 frames/, { type: "video_url", video_url: { frames: [] } }],
+            ["too few times", "bad_request", /one time each/, { type: "video_url", video_url: { frames: [image], seconds: [] } }],
+            ["a time before the beginning", "bad_request", /are from 0 on/, { type: "video_url", video_url: { frames: [image], seconds: [-1] } }],
+            ["half a frame", "bad_request", /whole number from 1 to 1024/, { type: "video_url", video_url: { url: new Blob(["x"]), frames: 0.5 } }],
         ];
         for (const [what, code, sentence, part] of refusals) {
             for (const stream of [true, false]) {
@@ -311,6 +340,9 @@ await test(`${hostName} invalid images and sounds are refused with a message, an
             }
         }
         checkEqual((await model.mediaStats()).encoded, 0, "encoded");
+        const frames = [[48, 48], [96, 48]].map(([width = 0, height = 0]) => ({ data: new Uint8Array(3 * width * height), width, height }));
+        const error = await errorOf(() => ask(model, [{ type: "video_url", video_url: { frames } }]));
+        check(error?.code === "bad_request" && /same size/.test(error.message), `frames of two sizes: ${error?.message}`);
         check((await ask(model, [imagePart, { type: "text", text: "What is in the picture?" }])).length > 10, "it still answers");
     }));
 

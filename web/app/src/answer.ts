@@ -1,7 +1,7 @@
 /** Writes one answer: requests it, applies its chunks, runs the tools that it calls, and leaves out the oldest turns when
  * the context is full. No DOM here. */
 import { buildRequest, omittedNotice } from "./answer_request.js";
-import { BezelError, type BezelModel, type ChatChunk, type ToolCallDelta } from "./bezel.js";
+import { BezelError, type AppliedLora, type BezelModel, type ChatChunk, type ToolCallDelta } from "./bezel.js";
 import { firstMessage, nextMessage, shiftNotice } from "./context_shift.js";
 import { PaceMeter, tokensOf } from "./pace.js";
 import type { Conversation, MediaItem, Message, Settings, ToolUse } from "./store.js";
@@ -19,6 +19,8 @@ export interface AnswerTask {
     settings: Settings;
     model: BezelModel;
     modelName: string;
+    /** Adapters of the model. */
+    loras: AppliedLora[];
     /** Up to the answer, which is last. */
     path: Message[];
     /** It has a text that is continued. */
@@ -85,8 +87,8 @@ class AnswerWriter {
     }
 
     readonly #takes = ({ kind }: MediaItem): boolean => {
-        const { vision, audio } = this.#task.model.info;
-        return kind === "image" ? vision : audio;
+        const { vision, audio, video } = this.#task.model.info;
+        return { image: vision, audio, video }[kind];
     };
 
     #newPace(): PaceMeter {
@@ -162,13 +164,13 @@ class AnswerWriter {
     }
 
     async #request(tools: ReturnType<ToolBox["definitions"]>): Promise<Ending> {
-        const { conversation, settings, path, model, signal, changed } = this.#task;
+        const { conversation, settings, path, model, loras, signal, changed } = this.#task;
         for (;;) {
             const request = buildRequest({ conversation, settings, messages: path.slice(this.#from), takes: this.#takes, tools, resume: this.#resume });
             const length = this.#message.content.length + this.#message.thinking.length;
             try {
                 let ending: Ending = "done";
-                const stream = await unlessAborted(model.chat.completions.create(request, { signal }), signal);
+                const stream = await unlessAborted(model.chat.completions.create(request, { signal, loras }), signal);
                 for (;;) {
                     const { value: chunk, done } = await unlessAborted(stream.next(), signal);
                     if (done) {

@@ -3,12 +3,23 @@ import type { ChatMessage, ContentPart, StreamRequest, Tool } from "./bezel.js";
 import { promptWithPassages } from "./citation.js";
 import type { AnswerStep, Conversation, MediaItem, Message, Settings } from "./store.js";
 
-const plural = { image: "images", audio: "sounds" };
+const plural = { image: "images", audio: "sounds", video: "videos" };
 
-/** Notice about images and sounds that the model does not accept; null: there are none. */
+/** Notice about images, sounds and videos that the model does not accept; null: there are none. */
 export function omittedNotice(messages: Message[], takes: (item: MediaItem) => boolean, model: string): string | null {
     const kinds = new Set(messages.flatMap(({ media = [] }) => media.filter((item) => !takes(item)).map(({ kind }) => plural[kind])));
     return kinds.size > 0 ? `${model} takes no ${[...kinds].join(" and no ")}: those in earlier messages are omitted.` : null;
+}
+
+function partOf({ kind, blob }: MediaItem): ContentPart {
+    switch (kind) {
+        case "image":
+            return { type: "image_url", image_url: { url: blob } };
+        case "audio":
+            return { type: "input_audio", input_audio: { data: blob } };
+        case "video":
+            return { type: "video_url", video_url: { url: blob } };
+    }
 }
 
 /** Media before text, as in Gemma's training. */
@@ -16,9 +27,7 @@ function contentOf(text: string, media: MediaItem[]): string | ContentPart[] {
     if (media.length === 0) {
         return text || "\u2026";
     }
-    const parts = media.map(({ kind, blob }): ContentPart =>
-        kind === "image" ? { type: "image_url", image_url: { url: blob } } : { type: "input_audio", input_audio: { data: blob } },
-    );
+    const parts = media.map(partOf);
     return text.trim() ? [...parts, { type: "text", text }] : parts;
 }
 

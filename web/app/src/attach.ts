@@ -19,11 +19,15 @@ const MAX_SHOWN = 2;
 
 const imageNames = /\.(jpe?g|png|gif|webp|bmp|avif|heic|heif|svg)$/i;
 const soundNames = /\.(wav|mp3|m4a|aac|ogg|oga|opus|flac|weba)$/i;
+const videoNames = /\.(mp4|m4v|mov|webm|mkv|ogv)$/i;
 
-/** By MIME type, else by extension; null: neither image nor sound. */
+/** By MIME type, else by extension; null: none of them. */
 export function kindOfFile({ type, name }: { type: string; name: string }): MediaItem["kind"] | null {
     if (type.startsWith("image/") || imageNames.test(name)) {
         return "image";
+    }
+    if (type.startsWith("video/") || (videoNames.test(name) && !type.startsWith("audio/"))) {
+        return "video";
     }
     return type.startsWith("audio/") || soundNames.test(name) ? "audio" : null;
 }
@@ -51,6 +55,29 @@ async function readImage(blob: Blob, name: string): Promise<{ width: number; hei
         return { width, height };
     } catch {
         throw new Error(`${name} cannot be read as an image: it is damaged, or its format is not supported by this browser.`);
+    }
+}
+
+/** Also checks that the browser can decode it. */
+async function readVideo(blob: Blob, name: string): Promise<Pick<MediaItem, "width" | "height" | "seconds">> {
+    const video = document.createElement("video");
+    const url = URL.createObjectURL(blob);
+    try {
+        await new Promise((resolve, reject) => {
+            video.addEventListener("loadedmetadata", resolve, { once: true });
+            video.addEventListener("error", reject, { once: true });
+            Object.assign(video, { preload: "metadata", muted: true, src: url });
+        });
+        const { videoWidth: width, videoHeight: height, duration } = video;
+        if (width === 0) {
+            throw new Error("no pictures");
+        }
+        return { width, height, ...(Number.isFinite(duration) && { seconds: duration }) };
+    } catch {
+        throw new Error(`${name} cannot be read as a video: it is damaged, or its format is not supported by this browser.`);
+    } finally {
+        video.removeAttribute("src");
+        URL.revokeObjectURL(url);
     }
 }
 
@@ -96,7 +123,7 @@ export interface Tray {
     put(item: MediaItem): void;
 }
 
-/** Pasted images and sounds; empty if the clipboard's text should be pasted instead. */
+/** Pasted images, sounds and videos; empty if the clipboard's text should be pasted instead. */
 export function pastedFiles({ clipboardData }: ClipboardEvent): File[] {
     const files = [...(clipboardData?.files ?? [])].filter((file) => kindOfFile(file));
     // Office programs add an image of copied text; file managers add the file's name as text.
@@ -128,11 +155,11 @@ export class Attachments {
     /** Why the model does not accept it; null: it does. */
     reasonAgainst(kind: MediaItem["kind"]): string | null {
         const info = this.#models.loaded?.info;
-        const what = kind === "image" ? "images" : "sound";
+        const what = { image: "images", audio: "sound", video: "videos" }[kind];
         if (!info) {
             return `Load a model first: not every model takes ${what}.`;
         }
-        if (kind === "image" ? info.vision : info.audio) {
+        if ({ image: info.vision, audio: info.audio, video: info.video }[kind]) {
             return null;
         }
         return `${this.#models.loadedName} takes no ${what}. If it has an mmproj file, open both files together.`;
@@ -172,19 +199,21 @@ export class Attachments {
         const kind = kindOfFile(file);
         const name = file.name || "The file";
         if (!kind) {
-            throw new Error(`${name} is neither an image nor a sound.`);
+            throw new Error(`${name} is neither an image nor a sound nor a video.`);
         }
         const against = this.reasonAgainst(kind);
         if (against) {
             throw new Error(against);
         }
         if (tray.count >= MAX_ITEMS) {
-            throw new Error(`A message can have at most ${MAX_ITEMS} images and sounds.`);
+            throw new Error(`A message can have at most ${MAX_ITEMS} images, sounds and videos.`);
         }
         const copy = await copyOf(file, name);
         const blob = isSvg(file) ? await rasterizeSvg(copy, name) : copy;
         if (kind === "image") {
             tray.put({ kind, name, blob, ...(await readImage(blob, name)) });
+        } else if (kind === "video") {
+            tray.put({ kind, name, blob, ...(await readVideo(blob, name)) });
         } else {
             this.addSound(blob, name, await readSeconds(blob, name), tray);
         }
@@ -192,7 +221,7 @@ export class Attachments {
 
     /** Opens a file dialog for the kinds that the model accepts; shows a note if there are none. */
     choose(tray: Tray = this.#nextMessage): Promise<void> {
-        const takes = (["image", "audio"] as const).filter((kind) => !this.reasonAgainst(kind));
+        const takes = (["image", "audio", "video"] as const).filter((kind) => !this.reasonAgainst(kind));
         if (takes.length === 0) {
             this.note.set(this.reasonAgainst("image"));
             return Promise.resolve();

@@ -1,8 +1,9 @@
-/** The file that conversations are exported to. Version 1 is the first; a page reads its own version and all before. */
+/** The file that conversations are exported to. Version 1 is the first, version 2 has videos; a page reads its own version
+ * and all before. */
 import type { Conversation, MediaItem, Message } from "./store.js";
 
 export const FORMAT = "bezel-conversations";
-export const FORMAT_VERSION = 1;
+export const FORMAT_VERSION = 2;
 
 /** Media are data URLs. */
 export type WrittenMedia = Omit<MediaItem, "blob"> & { data: string };

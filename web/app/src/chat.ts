@@ -1,7 +1,7 @@
 /** Conversations and answers: messages, their branches and their storage. answer.ts writes an answer. No DOM rendering
  * here. */
 import { writeAnswer } from "./answer.js";
-import { BezelError, type BezelModel } from "./bezel.js";
+import { BezelError, type AppliedLora, type BezelModel } from "./bezel.js";
 import { failureOf } from "./errors.js";
 import { titleOf } from "./format.js";
 import type { ModelManager } from "./model.js";
@@ -22,7 +22,7 @@ const lockName = (message: string): string => `bezel-answer-${message}`;
 
 function titleFor(text: string, media: MediaItem[]): string {
     const [first] = media;
-    return titleOf(text.trim() || (first?.kind === "image" ? "An image" : first ? "A recording" : ""));
+    return titleOf(text.trim() || (first ? { image: "An image", audio: "A recording", video: "A video" }[first.kind] : ""));
 }
 
 const isEmpty = ({ content, thinking, steps = [] }: Message): boolean => content === "" && thinking === "" && steps.length === 0;
@@ -36,6 +36,8 @@ export class Chat {
     readonly answering = new Signal<Message | null>(null);
     /** Called on every change of a message's text or state. */
     onMessage: (message: Message) => void = () => undefined;
+    /** The adapters that answers are written with. */
+    adaptersOf: (model: BezelModel) => AppliedLora[] = () => [];
     /** Called when the first message of a new conversation gives it an id. */
     onConversationCreated: (id: string) => void = () => undefined;
     /** Called when storing fails; the conversation continues unsaved. */
@@ -458,7 +460,7 @@ export class Chat {
                 await this.#addPassages(path.findLast(({ role }) => role === "user"));
             }
             const modelName = this.#models.loadedName;
-            await writeAnswer({ conversation, settings: this.#settings.value, model, modelName, path, resume, tools: this.#tools, signal, changed });
+            await writeAnswer({ conversation, settings: this.#settings.value, model, modelName, loras: this.adaptersOf(model), path, resume, tools: this.#tools, signal, changed });
             message.state = signal.aborted ? "stopped" : "done";
         } catch (reason) {
             const aborted = signal.aborted || (reason instanceof BezelError && reason.code === "aborted");

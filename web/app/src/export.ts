@@ -26,9 +26,10 @@ async function written(conversation: Conversation, messages: Message[]): Promise
 }
 
 export async function toJson(conversations: { conversation: Conversation; messages: Message[] }[]): Promise<string> {
+    const hasVideo = conversations.some(({ messages }) => messages.some(({ media = [] }) => media.some(({ kind }) => kind === "video")));
     const backup: Backup = {
         format: FORMAT,
-        version: FORMAT_VERSION,
+        version: hasVideo ? FORMAT_VERSION : 1, // as old as possible, so that older pages open it
         exported: new Date().toISOString(),
         conversations: await Promise.all(conversations.map(({ conversation, messages }) => written(conversation, messages))),
     };
@@ -43,7 +44,7 @@ function fenced(text: string, language = ""): string {
 }
 
 function messageText({ role, content, media = [], steps = [], passages = [] }: Message): string {
-    const attached = media.map(({ kind, name }) => `*${kind === "image" ? "Image" : "Sound"}: ${name.replace(/[*_`[\]<>]/g, "")}*`);
+    const attached = media.map(({ kind, name }) => `*${{ image: "Image", audio: "Sound", video: "Video" }[kind]}: ${name.replace(/[*_`[\]<>]/g, "")}*`);
     const calls = steps.flatMap((step) => [
         ...(step.content.trim() ? [step.content] : []),
         ...step.calls.map((call) => `*Tool: ${call.name}*\n\n${fenced(call.arguments, "json")}\n\n${fenced(call.result)}`),

@@ -95,7 +95,7 @@ async function isModel(file: File): Promise<boolean> {
     }
 }
 
-/** Opens a model, or attaches images and sounds to the message; unsupported files only produce a message. */
+/** Opens a model, or attaches images, sounds and videos to the message; unsupported files only produce a message. */
 async function handleDrop(dropped: DroppedFile[], target: DropTarget): Promise<void> {
     const models: DroppedFile[] = [];
     const media: File[] = [];
@@ -120,7 +120,7 @@ async function handleDrop(dropped: DroppedFile[], target: DropTarget): Promise<v
     const choice = fileChoice(models.map(({ file }) => file), models.map(({ handle }) => handle));
     if (choice) {
         target.model(choice);
-        target.ignored([...refusals, ...media.map(({ name }) => `${name} was ignored: drop images and sounds after the model is loaded.`)]);
+        target.ignored([...refusals, ...media.map(({ name }) => `${name} was ignored: drop images, sounds and videos after the model is loaded.`)]);
     } else if (media.length > 0 || refusals.length > 0 || documents.length === 0) {
         target.media(media, refusals);
     }

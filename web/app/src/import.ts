@@ -54,11 +54,11 @@ const optional = <T>(value: unknown, read: (value: unknown) => T): T | null => (
 
 async function readMedia(value: unknown): Promise<MediaItem> {
     const media = fields(value, "an attachment");
-    const kind = oneOf(media["kind"], ["image", "audio"] as const, "the kind of an attachment");
+    const kind = oneOf(media["kind"], ["image", "audio", "video"] as const, "the kind of an attachment");
     const data = text(media["data"], "the data of an attachment", 200e6);
-    const match = /^data:((?:image|audio)\/[\w.+-]+|application\/octet-stream);base64,([A-Za-z0-9+/]*={0,2})$/.exec(data);
+    const match = /^data:((?:image|audio|video)\/[\w.+-]+|application\/octet-stream);base64,([A-Za-z0-9+/]*={0,2})$/.exec(data);
     if (!match) {
-        throw new Refusal("an attachment is not an image or sound");
+        throw new Refusal("an attachment is not an image, sound or video");
     }
     const bytes = Uint8Array.from(atob(match[2] ?? ""), (c) => c.charCodeAt(0));
     const size = (name: string): object => (typeof media[name] === "number" ? { [name]: number(media[name], name) } : {});

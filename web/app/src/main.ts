@@ -1,4 +1,5 @@
 /** The page's entry point: connects the parts, and switches between the start view and the chat view. */
+import { Adapters } from "./adapters.js";
 import { Attachments } from "./attach.js";
 import type { BezelModel } from "./bezel.js";
 import { Chat } from "./chat.js";
@@ -56,6 +57,8 @@ async function main(): Promise<void> {
     // Without passages the question is still answered.
     const findPassages = async (question: string): Promise<Passage[]> => (settings.value.documents ? shelf.search(question).catch(() => []) : []);
     const chat = new Chat(store, models, settings, tools, findPassages);
+    const adapters = new Adapters(models);
+    chat.adaptersOf = (model) => adapters.appliedTo(model);
     const library = new Library(chat, store);
     const notes = new Notes(store);
     const attachments = new Attachments(models);
@@ -110,7 +113,7 @@ async function main(): Promise<void> {
     };
     const start = new StartView(models, downloads, showStart, setChoosing(false), compare);
     const bench = new BenchView(models, chat);
-    new ModelChip(models, setChoosing(true), () => bench.open());
+    new ModelChip(models, adapters, setChoosing(true), () => bench.open());
     new DownloadChip(downloads, setChoosing(true));
     new SideView(chat, library, setChoosing(false));
     new SettingsView(settings, store, chat, models, library);
@@ -123,7 +126,7 @@ async function main(): Promise<void> {
         documents: (files) => void shelfView.add(files),
         media: (files, refusals) => {
             if (files.length > 0 && !models.loaded) {
-                toast("Load a model first: then you can drop images and sounds into a message.");
+                toast("Load a model first: then you can drop images, sounds and videos into a message.");
             } else if (files.length === 0 && byId("chat").hidden) {
                 toast(refusals.join(" "));
             } else {

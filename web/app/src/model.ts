@@ -346,6 +346,7 @@ export class ModelManager {
                 signal,
                 onProgress: report,
                 ...(settings.contextLength > 0 ? { contextLength: settings.contextLength } : {}),
+                ...(settings.cache === "f16" ? {} : { session: { kv: settings.cache } }),
             });
             if (control.signal.aborted) {
                 model.close();

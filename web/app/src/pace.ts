@@ -4,16 +4,17 @@ import type { Message, Pace } from "./store.js";
 
 /** The speed is that of the last pieces, as it falls while a conversation grows. */
 const WINDOW = 64;
-/** Text without known counts: characters per token, and tokens of one image and of a second of sound. */
+/** Text without known counts: characters per token, and tokens of one image, of a second of sound, and of a video. */
 const CHARACTERS = 3.5;
 const IMAGE_TOKENS = 280;
 const SOUND_TOKENS = 25;
+const VIDEO_TOKENS = 32 * 74;
 /** Tokens around a message. */
 const FRAME_TOKENS = 6;
 
 /** About how many tokens a message takes in a prompt. */
 export function estimateTokens({ content, media = [], steps = [] }: Message): number {
-    const ofMedia = media.reduce((sum, { kind, seconds }) => sum + (kind === "image" ? IMAGE_TOKENS : SOUND_TOKENS * (seconds ?? 10)), 0);
+    const ofMedia = media.reduce((sum, { kind, seconds }) => sum + (kind === "image" ? IMAGE_TOKENS : kind === "video" ? VIDEO_TOKENS : SOUND_TOKENS * (seconds ?? 10)), 0);
     const ofSteps = steps.reduce((sum, step) => sum + step.content.length + step.calls.reduce((all, call) => all + call.arguments.length + call.result.length + 40, 0), 0);
     return FRAME_TOKENS + Math.ceil((content.length + ofSteps) / CHARACTERS + ofMedia);
 }

@@ -52,19 +52,19 @@ export interface Passage {
     text: string;
 }
 
-/** An image or sound of a message. */
+/** An image, a sound or a video of a message. */
 export interface MediaItem {
-    kind: "image" | "audio";
+    kind: "image" | "audio" | "video";
     name: string;
     blob: Blob;
-    /** Image only, in pixels. */
+    /** Of images and videos, in pixels. */
     width?: number;
     height?: number;
-    /** Sound only. */
+    /** Of sounds and videos. */
     seconds?: number;
 }
 
-/** Encoding progress of an image or sound. */
+/** Encoding progress of an image, a sound or a video. */
 export interface EncodingProgress {
     kind: MediaItem["kind"];
     /** From 0, of `count`. */
@@ -164,6 +164,8 @@ export interface Settings {
     /** 0: automatic */
     contextLength: number;
     device: "auto" | "gpu" | "gpu-baseline" | "cpu";
+    /** How the conversation is kept in memory: q8 takes half of f16's, q4 a quarter. */
+    cache: "f16" | "q8" | "q4";
     /** Names of the tools that the model may call. */
     tools: string[];
     /** Questions are sent with passages of the documents. */
@@ -181,6 +183,7 @@ export const defaultSettings: Settings = {
     system: "",
     contextLength: 0,
     device: "auto",
+    cache: "f16",
     tools: [],
     documents: true,
 };

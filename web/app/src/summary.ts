@@ -17,6 +17,8 @@ export interface ModelSummary {
 }
 
 const CPU = "the CPU";
+/** Memory of a conversation, as a share of that in full size. */
+const cacheShares: Record<Settings["cache"], number> = { f16: 1, q8: 0.53, q4: 0.28 };
 
 /** The tensor types of most bytes, largest first: "Q4_K, Q6_K". */
 function typesOf({ types, bytes }: Inspection): string {
@@ -49,7 +51,7 @@ export function summarize(inspection: Inspection, capabilities: Capabilities, se
     const [device, cpuWarning] = deviceFor(settings.device, capabilities);
     const onGpu = device !== CPU && gpu;
     const fixed = onGpu ? gpu.weights + gpu.work : memory ? memory.weights + memory.activations : bytes;
-    const lengths = (memory?.caches ?? []).map((cache) => ({ context: cache.context, bytes: fixed + cache.bytes }));
+    const lengths = (memory?.caches ?? []).map((cache) => ({ context: cache.context, bytes: fixed + Math.round(cacheShares[settings.cache] * cache.bytes) }));
     const wanted = settings.contextLength || 32768;
     const chosen = lengths.findLast(({ context }) => context <= wanted) ?? lengths[0];
     const { deviceMemory } = capabilities;

@@ -85,7 +85,7 @@ export class AttachView {
             button.setAttribute("aria-label", against === null ? label : `${label}: not available. ${against}`);
             button.title = against ?? label;
         };
-        const what = (noImages === null) === (noSound === null) ? "Attach images or sound" : noImages === null ? "Attach images" : "Attach sound";
+        const what = (noImages === null) === (noSound === null) ? "Attach images, sound or videos" : noImages === null ? "Attach images or videos" : "Attach sound";
         draw(this.#attach, what, noImages !== null && noSound !== null ? noImages : null);
         draw(this.#record, "Record speech", noSound);
     }

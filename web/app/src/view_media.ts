@@ -1,4 +1,4 @@
-/** Lists of images and sounds, in the composer and in messages. */
+/** Lists of images, sounds and videos, in the composer and in messages. */
 import { byId, h } from "./dom.js";
 import { formatSeconds } from "./format.js";
 import { icon } from "./icons.js";
@@ -50,6 +50,11 @@ export class MediaList {
             const length = item.seconds === undefined ? "" : `, ${formatSeconds(item.seconds)}`;
             const player = h("audio", { controls: true, controlslist: "nodownload noplaybackrate", preload: "metadata", src: url, "aria-label": `${name}${length}` });
             return h("li", { class: "sound" }, h("span", { class: "name", title: name }, icon("sound"), h("span", {}, name)), player, remove);
+        }
+        if (kind === "video") {
+            const length = item.seconds === undefined ? "" : `, ${formatSeconds(item.seconds)}`;
+            const player = h("video", { controls: true, muted: true, playsinline: true, controlslist: "nodownload", preload: "metadata", src: url, "aria-label": `${name}${length}` });
+            return h("li", { class: "video" }, player, remove);
         }
         const image = h("img", { src: url, alt: name, loading: "lazy", ...(item.width && item.height ? { width: item.width, height: item.height } : {}) });
         const open = h("button", { type: "button", class: "image", "aria-label": `Show ${name}`, title: name, onclick: () => enlarge(item) }, image);

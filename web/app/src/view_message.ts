@@ -46,7 +46,14 @@ const remedyLabels: Record<Remedy, string> = {
 /** "Looking at image 2 of 3" */
 function encodingLabel({ kind, index, count }: EncodingProgress): string {
     const which = count > 1 ? ` ${index + 1} of ${count}` : "";
-    return kind === "image" ? `Looking at ${which ? `image${which}` : "the image"}` : `Listening${which && ` to sound${which}`}`;
+    switch (kind) {
+        case "image":
+            return `Looking at ${which ? `image${which}` : "the image"}`;
+        case "video":
+            return `Watching ${which ? `video${which}` : "the video"}`;
+        case "audio":
+            return `Listening${which && ` to sound${which}`}`;
+    }
 }
 
 export class MessageView {
@@ -360,7 +367,7 @@ export class MessageView {
                 h(
                     "div",
                     { class: "actions" },
-                    h("button", { type: "button", class: "quiet small", "aria-label": "Attach images or sound", title: "Attach images or sound", onclick: () => attach(null) }, icon("attach")),
+                    h("button", { type: "button", class: "quiet small", "aria-label": "Attach images, sound or videos", title: "Attach images, sound or videos", onclick: () => attach(null) }, icon("attach")),
                     h("button", { type: "button", class: "small", onclick: leave }, "Cancel"),
                     h("button", { class: "main small" }, "Send"),
                 ),

@@ -1,8 +1,10 @@
 /** The model's chip in the header, and the dialog with its properties. */
+import type { Adapters } from "./adapters.js";
 import { byId, h } from "./dom.js";
 import { formatBytes } from "./format.js";
 import type { LoadProgress, ModelManager, ModelState } from "./model.js";
 import { inputKinds } from "./summary.js";
+import { AdaptersView } from "./view_adapters.js";
 
 const stages: Record<LoadProgress["stage"], string> = {
     download: "Downloading",
@@ -63,9 +65,11 @@ export class ModelChip {
     readonly #models: ModelManager;
     readonly #choose: () => void;
     readonly #bench: () => void;
+    readonly #adapters: AdaptersView;
 
     /** `choose`: opens the list of models; `bench`: runs the benchmark. */
-    constructor(models: ModelManager, choose: () => void, bench: () => void) {
+    constructor(models: ModelManager, adapters: Adapters, choose: () => void, bench: () => void) {
+        this.#adapters = new AdaptersView(adapters);
         this.#bench = bench;
         this.#models = models;
         this.#choose = choose;
@@ -108,6 +112,7 @@ export class ModelChip {
                 ["Vocabulary", `${info.vocabulary.toLocaleString("en")} tokens`],
                 ["Note", info.notice ?? ""],
             ]),
+            ...(info.embedding > 0 ? [] : [this.#adapters.root]),
             h(
                 "div",
                 { class: "actions" },

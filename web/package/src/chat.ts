@@ -150,7 +150,7 @@ class Answer {
         this.#send({ ...this.#frame, choices: [], canvas });
     }
 
-    /** Encoding progress of an image or sound, before the answer. */
+    /** Encoding progress of an image, a sound or a video, before the answer. */
     media(media: MediaProgress): void {
         this.#send({ ...this.#frame, choices: [], media });
     }
@@ -178,7 +178,9 @@ interface MediaCost {
     ms: number;
 }
 
-/** Encodes the request's images and sounds and attaches them to the turn. */
+const kindNames: Record<MediaKind, string> = { image: "image", audio: "sound", video: "video" };
+
+/** Encodes the request's media and attaches them to the turn. */
 async function attachAll(turn: Turn, given: PortableMedia[], encoder: MediaEncoder, answer: Answer, signal: AbortSignal | undefined): Promise<MediaCost> {
     const began = performance.now();
     const before = encoder.stats.encoded;
@@ -189,7 +191,7 @@ async function attachAll(turn: Turn, given: PortableMedia[], encoder: MediaEncod
     for (const [index, { kind, source }] of all.entries()) {
         const item = given[Number(source)];
         if (item?.kind !== kind) {
-            throw new BezelError("bad_request", `The conversation's ${kind === "image" ? "image" : "sound"} ${index + 1} is missing from the request.`);
+            throw new BezelError("bad_request", `The conversation's ${kindNames[kind]} ${index + 1} is missing from the request.`);
         }
         const media = await encoder.encode(item, {
             signal,
@@ -263,7 +265,7 @@ export async function answerChat(
                 prompt_tokens: prompt,
                 completion_tokens: generated,
                 total_tokens: prompt + generated,
-                prompt_tokens_details: { cached_tokens: cached, image_tokens: tokensOf("image"), audio_tokens: tokensOf("audio") },
+                prompt_tokens_details: { cached_tokens: cached, image_tokens: tokensOf("image"), audio_tokens: tokensOf("audio"), video_tokens: tokensOf("video") },
             },
             {
                 cache_n: cached,

@@ -21,8 +21,8 @@ export interface ImagePart {
     type: "image_url";
     image_url: ImageSource | {
         url: ImageSource;
-        /** Token budget: "low" 70; "high" four times the default, up to the model's limit. */
-        detail?: "auto" | "low" | "high";
+        /** Token budget: "low" 70; "high" four times the default, up to the model's limit; "original" is refused. */
+        detail?: "auto" | "low" | "high" | "original";
     };
 }
 
@@ -40,7 +40,31 @@ export interface AudioPart {
         | { data: Float32Array; rate: number; format?: string };
 }
 
-export type ContentPart = TextPart | ImagePart | AudioPart;
+/** Frames of a video, in order: each is an image with its time. */
+export interface VideoFrames {
+    frames: readonly (Blob | ImageBitmap | ImageData | Pixels)[];
+    /** When each is shown, from the beginning. Default: `fps` apart. */
+    seconds?: readonly number[];
+    /** Frames per second. Default: 24. */
+    fps?: number;
+}
+
+/** A URL (data:, blob:, or of the page's own origin) or a file, from which 32 frames are taken (in Node: frames only). */
+export type VideoSource = string | URL | Blob | VideoFrames;
+
+export interface VideoPart {
+    type: "video_url";
+    video_url: VideoSource | {
+        url: VideoSource;
+        /** How many frames to take, evenly spread. Default: 32, or all of a shorter video. */
+        frames?: number;
+    };
+}
+
+export type ContentPart = TextPart | ImagePart | AudioPart | VideoPart;
+
+/** Parts that OpenAI's types have and that a request is refused for, with a sentence. */
+export type RefusedPart = { type: "file"; file: object } | { type: "refusal"; refusal: string };
 
 export interface ToolCall {
     id: string;
@@ -49,23 +73,31 @@ export interface ToolCall {
     function: { name: string; arguments: string };
 }
 
+/** Of OpenAI's types: tools without a schema, which are refused. */
+export interface CustomTool {
+    type: "custom";
+    custom: { name: string };
+}
+
 export type Message = (
     | { role: "system" | "developer"; content: string | TextPart[]; name?: string }
     | {
           role: "user";
-          content: string | ContentPart[];
+          content: string | (ContentPart | RefusedPart)[];
           name?: string;
           /** Ollama's form: images before the text. */
           images?: ImageSource[];
       }
     | {
           role: "assistant";
-          content?: string | TextPart[] | null;
+          content?: string | (TextPart | RefusedPart)[] | null;
           reasoning_content?: string | null;
-          tool_calls?: ToolCall[];
+          tool_calls?: (ToolCall | (CustomTool & { id: string }))[];
           refusal?: string | null;
       }
     | { role: "tool"; content: string | TextPart[]; tool_call_id: string; name?: string }
+    /** As "tool", in older programs. */
+    | { role: "function"; content: string | null; name: string }
 ) & {
     /** The turn that it belongs to stays when others are left out. */
     pinned?: boolean;
@@ -80,9 +112,9 @@ export interface ChatRequest {
     messages: Message[];
     /** Copied into the answer; otherwise ignored. */
     model?: string;
-    tools?: Tool[];
+    tools?: (Tool | CustomTool)[];
     /** "required" or a function: the answer is a tool call with arguments that fit its parameters. */
-    tool_choice?: "auto" | "none" | "required" | { type: "function"; function: { name: string } };
+    tool_choice?: "auto" | "none" | "required" | { type: "function"; function: { name: string } } | CustomTool | { type: "allowed_tools"; allowed_tools: object };
     parallel_tool_calls?: boolean | null;
     stream?: boolean | null;
     /** Ignored: the last chunk always has the usage. */
@@ -102,19 +134,20 @@ export interface ChatRequest {
     stop?: string | string[] | null;
     logprobs?: boolean | null;
     top_logprobs?: number | null;
-    n?: 1 | null;
+    /** 1; other numbers are refused. */
+    n?: number | null;
     /** What the answer may be; a schema that cannot be obeyed is refused with the code "bad_schema". */
     response_format?:
         | { type: "text" }
         | { type: "json_object" }
-        | { type: "json_schema"; json_schema: { name?: string; schema: object; strict?: boolean | null } };
+        | { type: "json_schema"; json_schema: { name?: string; schema?: object; strict?: boolean | null } };
     /** A grammar in GBNF, a regular expression for the whole answer, or texts of which it is one. */
     grammar?: string;
     regex?: string;
     choices?: string[];
     /** Think before answering; Gemma 4 knows only on and off. */
     think?: boolean;
-    reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | null;
+    reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
     reasoning?: { effort?: string; enabled?: boolean };
     /** The last message is the assistant's; the answer continues it. */
     continue_final_message?: boolean;
@@ -151,9 +184,10 @@ export interface Usage {
     prompt_tokens_details: {
         /** Prompt tokens that the session already held. */
         cached_tokens: number;
-        /** Prompt tokens of images and sounds. */
+        /** Prompt tokens of images, sounds and videos. */
         image_tokens: number;
         audio_tokens: number;
+        video_tokens: number;
     };
 }
 
@@ -185,9 +219,9 @@ export interface Delta {
     tool_calls?: ToolCallDelta[];
 }
 
-/** Encoding progress of an image or sound. */
+/** Encoding progress of an image, a sound or a video. */
 export interface MediaProgress {
-    kind: "image" | "audio";
+    kind: "image" | "audio" | "video";
     /** Index among the request's media, from 0, of `count`. */
     index: number;
     count: number;

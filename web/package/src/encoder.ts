@@ -1,14 +1,18 @@
-/** A model's vision and audio encoders: pixels and samples to soft tokens, which take positions in a prompt. */
+/** A model's vision and audio encoders: pixels and samples to soft tokens, which take positions in a prompt. A video is
+ * a list of encoded frames with their times. */
 import type { Engine } from "./engine.js";
 import { BezelError } from "./errors.js";
 import { runJob } from "./jobs.js";
 import type { Model } from "./model.js";
 import type { EncoderStats } from "./options.js";
 
-export type MediaKind = "image" | "audio";
+export type MediaKind = "image" | "audio" | "video";
 
 /** Indexed by C's enum value. */
-export const mediaKinds: MediaKind[] = ["image", "audio"];
+export const mediaKinds: MediaKind[] = ["image", "audio", "video"];
+
+/** Maximum tokens of a frame of a video, as the models were trained. */
+const FRAME_BUDGET = 70;
 
 export interface EncodeOptions {
     signal?: AbortSignal;
@@ -20,13 +24,13 @@ export interface EncodeOptions {
     budget?: number;
 }
 
-/** A handle of an encoded image or sound. Turns and sessions hold their own references. */
+/** A handle of an encoded image, sound or video. Turns and sessions hold their own references. */
 export class Media {
     readonly #engine: Engine;
     readonly address: number;
     readonly rows: number;
     readonly width: number;
-    /** Of sound: more than 1 if it is longer than 30 seconds. */
+    /** Of sound: more than 1 if it is longer than 30 seconds. Of a video: its frames. */
     readonly pieces: number;
 
     constructor(engine: Engine, address: number) {
@@ -38,11 +42,12 @@ export class Media {
         this.pieces = engine.reported(3);
     }
 
-    /** [rows][width], a copy. */
+    /** [rows][width], a copy; empty for a video, whose frames have them. */
     get values(): Float32Array<ArrayBuffer> {
         const { exports, host, memory } = this.#engine;
         exports.media_rows(host, this.address);
-        return memory.floats(this.#engine.reported(0), this.rows * this.width);
+        const at = this.#engine.reported(0);
+        return memory.floats(at, at === 0 ? 0 : this.rows * this.width);
     }
 
     /** Another handle of the same media, freed separately. */
@@ -73,15 +78,38 @@ export class Encoder {
     /** `fill` writes the pixels, [height][width][3], directly into the module's memory, which avoids a second copy. */
     async encodeImage(width: number, height: number, fill: (rgb: () => Uint8Array) => void | Promise<void>, options: EncodeOptions = {}): Promise<Media> {
         this.check(width, height, options.budget);
-        const { exports, host, memory } = this.#model.engine;
+        const { exports, host } = this.#model.engine;
+        return this.#encodePixels(width, height, fill, (at) => exports.encode_image(host, this.#address, at, width, height, options.budget ?? 0), options);
+    }
+
+    /** Likewise a frame of a video. */
+    async encodeFrame(width: number, height: number, fill: (rgb: () => Uint8Array) => void | Promise<void>, options: Omit<EncodeOptions, "budget"> = {}): Promise<Media> {
+        this.check(width, height, FRAME_BUDGET);
+        const { exports, host } = this.#model.engine;
+        return this.#encodePixels(width, height, fill, (at) => exports.encode_frame(host, this.#address, at, width, height), options);
+    }
+
+    async #encodePixels(width: number, height: number, fill: (rgb: () => Uint8Array) => void | Promise<void>, begin: (at: number) => number, options: EncodeOptions): Promise<Media> {
+        const { exports, memory } = this.#model.engine;
         const n = 3 * width * height;
         const at = this.#allocate(n);
         try {
             await fill(() => memory.bytes.subarray(at, at + n));
-            return await this.#run(() => exports.encode_image(host, this.#address, at, width, height, options.budget ?? 0), options);
+            return await this.#run(() => begin(at), options);
         } finally {
             exports.free(at);
         }
+    }
+
+    /** Frames of one size, with the times in seconds at which they are shown. They may be freed afterwards. */
+    joinFrames(frames: Media[], seconds: number[]): Media {
+        const { engine } = this.#model;
+        const { exports, host } = engine;
+        const addresses = Uint32Array.from(frames, ({ address }) => address);
+        const video = engine.withBytes(new Uint8Array(addresses.buffer), (list) =>
+            engine.withBytes(new Uint8Array(Float64Array.from(seconds).buffer), (times) => engine.check(exports.video_new(host, list, frames.length, times))),
+        );
+        return new Media(engine, video);
     }
 
     /** Mono samples, [samples], at `rate` Hz. */

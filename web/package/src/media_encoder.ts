@@ -1,15 +1,19 @@
-/** Encodes a request's images and sounds on the engine's side: decodes files, creates the encoder on first use, and
+/** Encodes a request's images, sounds and videos on the engine's side: decodes files, creates the encoder on first use, and
  * caches by content. */
 import type { EncodeOptions, Encoder, Media, MediaKind } from "./encoder.js";
+import type { Pixels } from "./chat_types.js";
 import { BezelError } from "./errors.js";
-import type { PortableMedia, PortableImage, PortableSound } from "./request_media.js";
+import type { PortableFrame, PortableImage, PortableMedia, PortableSound, PortableVideo } from "./request_media.js";
 import type { Model } from "./model.js";
 import type { EncoderStats } from "./options.js";
 import { onWhite, openImage, readPixels, readSize } from "./image.js";
 import { Sha256 } from "./sha256.js";
+import { RemoteVideo } from "./video_file.js";
 
 /** Cached images and sounds: every request of a conversation contains all of its media again. */
 const MAX_CACHED = 32;
+/** Into which the progress of a video counts each frame. */
+const FRAME_STEPS = 100;
 
 export interface MediaOptions {
     signal?: AbortSignal | undefined;
@@ -19,7 +23,18 @@ export interface MediaOptions {
     onNotice: (text: string) => void;
 }
 
-const kindNames: Record<MediaKind, string> = { image: "images", audio: "sound" };
+const kindNames: Record<MediaKind, string> = { image: "images", audio: "sound", video: "videos" };
+
+/** Writes pixels with 3 or 4 bytes each. */
+function copyPixels({ data, width, height }: Pixels, to: Uint8Array): void {
+    const step = data.length / (width * height);
+    for (let i = 0, at = 0; i < data.length; i += step) {
+        const alpha = step === 4 ? (data[i + 3] as number) : 255;
+        to[at++] = onWhite(data[i] as number, alpha);
+        to[at++] = onWhite(data[i + 1] as number, alpha);
+        to[at++] = onWhite(data[i + 2] as number, alpha);
+    }
+}
 
 /** Fails if the file was removed since it was chosen. */
 async function readBytes(file: Blob): Promise<Uint8Array> {
@@ -50,7 +65,7 @@ export class MediaEncoder {
     check(kinds: MediaKind[]): void {
         for (const kind of kinds) {
             if (!this.#model.takes(kind)) {
-                                throw new BezelError(
+                throw new BezelError(
                     "unsupported_model",
                     `This model takes no ${kindNames[kind]}; if it has an mmproj file, load both files together, else choose a model that does.`,
                 );
@@ -61,7 +76,7 @@ export class MediaEncoder {
     /** The caller frees the result. */
     async encode(item: PortableMedia, options: MediaOptions): Promise<Media> {
         this.#encoder ??= await this.#model.newEncoder({ keep: MAX_CACHED, ...(this.#budget !== null && { budget: this.#budget }) });
-        const media = await (item.kind === "image" ? this.#encodeImage(this.#encoder, item, options) : this.#encodeSound(this.#encoder, item, options));
+        const media = await this.#encodeOne(this.#encoder, item, options);
         const { notice } = this.#encoder;
         if (notice !== null && !this.#noticeSent) {
             this.#noticeSent = true;
@@ -70,23 +85,25 @@ export class MediaEncoder {
         return media;
     }
 
+    #encodeOne(encoder: Encoder, item: PortableMedia, options: MediaOptions): Promise<Media> {
+        switch (item.kind) {
+            case "image":
+                return this.#encodeImage(encoder, item, options);
+            case "audio":
+                return this.#encodeSound(encoder, item, options);
+            case "video":
+                return this.#encodeVideo(encoder, item, options);
+        }
+    }
+
     // ---- images -----------------------------------------------------------------------------
 
     async #encodeImage(encoder: Encoder, item: PortableImage, options: MediaOptions): Promise<Media> {
         const budget = item.detail === "auto" ? (this.#budget ?? this.#model.budgetOf("auto")) : this.#model.budgetOf(item.detail);
         const control = { budget, ...toEncodeOptions(options) };
         if ("pixels" in item) {
-            const { data, width, height } = item.pixels;
-            const step = data.length / (width * height);
-            return encoder.encodeImage(width, height, (rgb) => {
-                const to = rgb();
-                for (let i = 0, at = 0; i < data.length; i += step) {
-                    const alpha = step === 4 ? (data[i + 3] as number) : 255;
-                    to[at++] = onWhite(data[i] as number, alpha);
-                    to[at++] = onWhite(data[i + 1] as number, alpha);
-                    to[at++] = onWhite(data[i + 2] as number, alpha);
-                }
-            }, control);
+            const { pixels } = item;
+            return encoder.encodeImage(pixels.width, pixels.height, (rgb) => copyPixels(pixels, rgb()), control);
         }
         if ("bitmap" in item) {
             return this.#encodeBitmap(encoder, item.bitmap, control, false);
@@ -117,6 +134,52 @@ export class MediaEncoder {
             }
         };
         return encoder.encodeImage(bitmap.width, bitmap.height, read, control);
+    }
+
+    // ---- videos ---------------------------------------------------------------------------------
+
+    async #encodeVideo(encoder: Encoder, item: PortableVideo, options: MediaOptions): Promise<Media> {
+        if ("frames" in item) {
+            const { frames, seconds } = item;
+            return this.#encodeFrames(encoder, seconds, (i) => Promise.resolve(frames[i] as PortableFrame), options);
+        }
+        const key = `video ${item.most} ${await this.#digestOf(item.file)}`;
+        const cached = this.#find(key);
+        if (cached) {
+            return cached;
+        }
+        const video = new RemoteVideo(item.port, options.signal);
+        const seconds = await video.open();
+        return this.#store(key, await this.#encodeFrames(encoder, seconds, async (i) => ({ bitmap: await video.frame(i), owned: true }), options));
+    }
+
+    async #encodeFrames(encoder: Encoder, seconds: number[], read: (i: number) => Promise<PortableFrame & { owned?: boolean }>, options: MediaOptions): Promise<Media> {
+        const frames: Media[] = [];
+        try {
+            for (const i of seconds.keys()) {
+                const onProgress = (done: number, total: number): void => options.onProgress(Math.round(FRAME_STEPS * (i + done / total)), FRAME_STEPS * seconds.length);
+                frames.push(await this.#encodeFrame(encoder, await read(i), toEncodeOptions({ ...options, onProgress })));
+            }
+            return encoder.joinFrames(frames, seconds);
+        } finally {
+            frames.forEach((frame) => frame.free());
+        }
+    }
+
+    async #encodeFrame(encoder: Encoder, frame: PortableFrame & { owned?: boolean }, control: EncodeOptions): Promise<Media> {
+        if ("pixels" in frame) {
+            const { pixels } = frame;
+            return encoder.encodeFrame(pixels.width, pixels.height, (rgb) => copyPixels(pixels, rgb()), control);
+        }
+        const owned = "file" in frame || frame.owned === true;
+        const bitmap = "file" in frame ? await openImage(frame.file) : frame.bitmap;
+        try {
+            return await encoder.encodeFrame(bitmap.width, bitmap.height, (rgb) => readPixels(bitmap, rgb()), control);
+        } finally {
+            if (owned) {
+                bitmap.close();
+            }
+        }
     }
 
     // ---- sound ----------------------------------------------------------------------------------

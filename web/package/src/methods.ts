@@ -34,9 +34,10 @@ export interface ModelInfo {
     deviceName: string;
     /** Number of computing threads; more than 1 only on the CPU with shared memory. */
     threads: number;
-    /** Accepts images; accepts sound. */
+    /** Accepts images; sound; videos. */
     vision: boolean;
     audio: boolean;
+    video: boolean;
     /** A diffusion model: chunks carry a canvas, and sampling settings other than the seed have no effect. */
     diffusion: boolean;
     /** Numbers of a text's vector (embeddings.create); 0: the model writes text (chat.completions.create). */
@@ -74,7 +75,7 @@ export interface Methods {
     capabilities: M<null, Capabilities>;
     inspect: M<{ sources: (ModelSource | PortableSource)[] }, Inspection>;
     load: M<LoadRequest, ModelInfo, Progress>;
-    /** In the messages, images and sounds are indexes into `media`. */
+    /** In the messages, images, sounds and videos are indexes into `media`. */
     chat: M<{ request: ChatRequest; media: PortableMedia[]; loras: LoraNumber[] }, void, ChatChunk>;
     chatWhole: M<{ request: ChatRequest; media: PortableMedia[]; loras: LoraNumber[] }, ChatCompletion>;
     loraLoad: M<{ source: ModelSource | PortableSource }, { lora: number; info: LoraInfo }>;

@@ -1,12 +1,13 @@
-/** Extracts a request's images and sounds on the caller's side: fetches them and decodes sound, which workers cannot
- * do. The messages keep their indexes into the list of media. */
-import type { ChatRequest, Pixels } from "./chat_types.js";
+/** Extracts a request's images, sounds and videos on the caller's side: fetches them, and decodes sound and videos, which
+ * workers cannot do. The messages keep their indexes into the list of media. */
+import type { ChatRequest, Pixels, VideoFrames } from "./chat_types.js";
 import { BezelError, errorFrom } from "./errors.js";
 import { bytesOfBase64, bytesOfDataUrl } from "./data_url.js";
 import { soundOf, type Sound } from "./sound.js";
+import { closeVideo, serveVideo } from "./video_file.js";
 
 /** Media in a form that postMessage can carry. */
-export type PortableMedia = PortableImage | PortableSound;
+export type PortableMedia = PortableImage | PortableSound | PortableVideo;
 
 export type PortableImage = { kind: "image"; detail: "auto" | "low" | "high" } & (
     | { file: Blob }
@@ -16,6 +17,16 @@ export type PortableImage = { kind: "image"; detail: "auto" | "low" | "high" } &
 
 export type PortableSound = { kind: "audio" } & Sound;
 
+/** A file with a port to its frames (video_file.ts), of which at most `most` are taken; or the frames themselves. */
+export type PortableVideo = { kind: "video" } & ({ file: Blob; most: number; port: MessagePort } | { frames: PortableFrame[]; seconds: number[] });
+
+export type PortableFrame = { file: Blob } | { bitmap: ImageBitmap } | { pixels: Pixels };
+
+/** Ends what is still read of media. */
+export function closeMedia(media: PortableMedia[]): void {
+    media.forEach((item) => "port" in item && closeVideo(item.port));
+}
+
 export interface ExtractedMedia {
     request: ChatRequest;
     media: PortableMedia[];
@@ -23,6 +34,10 @@ export interface ExtractedMedia {
 }
 
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
+/** As BZ_VIDEO_FRAMES, BZ_VIDEO_MAX_FRAMES and BZ_VIDEO_RATE. */
+const VIDEO_FRAMES = 32;
+const MAX_VIDEO_FRAMES = 1024;
+const VIDEO_RATE = 24;
 
 const imageTypes = ["image_url", "image", "input_image"];
 const soundTypes = ["input_audio", "audio", "audio_url"];
@@ -44,7 +59,8 @@ function isSource(value: unknown): boolean {
         value instanceof Blob ||
         value instanceof Float32Array ||
         ["ImageBitmap", "ImageData", "AudioBuffer"].some((name) => isClass(value, name)) ||
-        (isObject(value) && "width" in value && "data" in value)
+        (isObject(value) && "width" in value && "data" in value) ||
+        (isObject(value) && Array.isArray(value["frames"]))
     );
 }
 
@@ -157,6 +173,50 @@ async function extractSound(source: unknown, fields: Fields, signal: AbortSignal
     return { kind: "audio", ...(await soundOf(loaded, fields["rate"] ?? fields["sampleRate"] ?? fields["sample_rate"])) };
 }
 
+// ---- videos -------------------------------------------------------------------------------------------
+
+function frameOf(frame: unknown): PortableFrame {
+    if (frame instanceof Blob) {
+        return { file: checkBytes(frame, "frame") };
+    }
+    if (isClass(frame, "ImageBitmap")) {
+        return { bitmap: frame as ImageBitmap };
+    }
+    if (isObject(frame) && "data" in frame) {
+        return { pixels: checkPixels(frame as unknown as Pixels) };
+    }
+    throw new BezelError("bad_request", "A frame of a video must be a Blob, an ImageBitmap, ImageData or {data, width, height}.");
+}
+
+function framesOf({ frames, seconds, fps = VIDEO_RATE }: VideoFrames): PortableVideo {
+    if (!(typeof fps === "number" && fps > 0) || (seconds !== undefined && seconds.length !== frames.length)) {
+        throw new BezelError("bad_request", "A video's frames have one time each in seconds, or fps, a number above 0.");
+    }
+    const times = seconds ? Array.from(seconds, Number) : frames.map((_, i) => i / fps);
+    if (!times.every((time) => time >= 0 && Number.isFinite(time))) {
+        throw new BezelError("bad_request", "The times of a video's frames are from 0 on, in seconds.");
+    }
+    return { kind: "video", frames: frames.map(frameOf), seconds: times };
+}
+
+async function videoOf(source: unknown, fields: Fields, signal: AbortSignal | undefined): Promise<PortableVideo> {
+    if (isObject(source) && Array.isArray(source["frames"])) {
+        return framesOf(source as unknown as VideoFrames);
+    }
+    const most = Array.isArray(fields["frames"]) ? VIDEO_FRAMES : (fields["frames"] ?? VIDEO_FRAMES);
+    if (typeof most !== "number" || !Number.isInteger(most) || most < 1 || most > MAX_VIDEO_FRAMES) {
+        throw new BezelError("bad_request", `A video's frames are a whole number from 1 to ${MAX_VIDEO_FRAMES}, or a list of frames.`);
+    }
+    const file = typeof source === "string" || source instanceof URL ? await fileOf(source, "video", false, signal) : source;
+    if (!(file instanceof Blob)) {
+        throw new BezelError("bad_request", "A video must be a URL, a Blob or {frames, seconds}.");
+    }
+    if (typeof document === "undefined") {
+        throw new BezelError("bad_request", "Video files can only be decoded on a page: pass frames, as {frames, seconds}.");
+    }
+    return { kind: "video", file: checkBytes(file, "video"), most, port: serveVideo(file, most) };
+}
+
 // ---- the request --------------------------------------------------------------------------------------
 
 /** Adds the message's number to an error. */
@@ -174,6 +234,9 @@ export async function extractMedia(request: ChatRequest, signal?: AbortSignal): 
         if (item.kind === "audio" && "pcm" in item && item.owned) {
             transfer.push(item.pcm.buffer);
         }
+        if ("port" in item) {
+            transfer.push(item.port);
+        }
         return String(media.length - 1);
     };
     const extractPart = async (part: unknown): Promise<unknown> => {
@@ -186,8 +249,9 @@ export async function extractMedia(request: ChatRequest, signal?: AbortSignal): 
             const { source, fields } = sourceOf(part, soundTypes);
             return { type: "audio", audio: add(await extractSound(source, fields, signal)) };
         }
-        if (videoTypes.includes(type as string)) {
-            throw new BezelError("bad_request", "A video cannot be sent; send frames of it as images.");
+        if (isObject(part) && videoTypes.includes(type as string)) {
+            const { source, fields } = sourceOf(part, videoTypes);
+            return { type: "video", video: add(await videoOf(source, fields, signal)) };
         }
         return part;
     };
@@ -221,6 +285,7 @@ export async function extractMedia(request: ChatRequest, signal?: AbortSignal): 
         try {
             messages.push(await extractMessage(message));
         } catch (reason) {
+            closeMedia(media);
             throw inMessage(i, reason);
         }
     }

@@ -16,7 +16,7 @@ import type { Model } from "./model.js";
 import { compileModule, type WasmLocation } from "./module.js";
 import { removeStored, storedModels } from "./opfs.js";
 import type { Canvas, SessionOptions } from "./options.js";
-import type { PortableMedia } from "./request_media.js";
+import { closeMedia, type PortableMedia } from "./request_media.js";
 import { withTransfer, type Handlers, type WorkerLike } from "./rpc.js";
 import type { Session } from "./session.js";
 import type { Source } from "./source.js";
@@ -221,6 +221,7 @@ export class Service {
                 threads: chat?.threads ?? embedder?.threads ?? 1,
                 vision: model.takes("image"),
                 audio: model.takes("audio"),
+                video: model.takes("video"),
                 diffusion: model.diffusion,
                 embedding: model.embedding,
                 notice: this.#noticeOf(choice, engine) ?? embedder?.notice ?? null,
@@ -304,7 +305,15 @@ export class Service {
         });
     }
 
-    #chat(request: ChatRequest, media: PortableMedia[], loras: LoraNumber[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
+    async #chat(request: ChatRequest, media: PortableMedia[], loras: LoraNumber[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
+        try {
+            await this.#answer(request, media, loras, signal, send);
+        } finally {
+            closeMedia(media);
+        }
+    }
+
+    #answer(request: ChatRequest, media: PortableMedia[], loras: LoraNumber[], signal: AbortSignal, send: (chunk: ChatChunk) => void): Promise<void> {
         const { model, encoder, info, embedder } = this.#current();
         if (embedder) {
             throw new BezelError("unsupported_model", "This model computes vectors of texts and writes none; use embeddings.create, or load a chat model.");

@@ -80,6 +80,8 @@ export interface Exports {
     encoder_notice(host: number, encoder: number): void;
     image_check(host: number, width: number, height: number, budget: number): number;
     encode_image(host: number, encoder: number, rgb: number, width: number, height: number, budget: number): number;
+    encode_frame(host: number, encoder: number, rgb: number, width: number, height: number): number;
+    video_new(host: number, frames: number, count: number, seconds: number): number;
     encode_audio(host: number, encoder: number, pcm: number, samples: number, rate: number): number;
     job_media(job: number): number;
     job_features(host: number, job: number): void;
