@@ -1,5 +1,5 @@
 /** Helpers for the tests of the package. */
-import { Bezel, BezelError, type BezelModel, type LoadOptions } from "../../web/package/src/index.js";
+import { Bezel, BezelError, Session, type BezelModel, type LoadOptions, type Token } from "../../web/package/src/index.js";
 import { check } from "./check.js";
 import { modelFolder } from "./golden.js";
 import { wasmPath } from "./models.js";
@@ -50,4 +50,23 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
         all.push(item);
     }
     return all;
+}
+
+/** Makes the model generate a given text: models with random weights cannot make tool calls. Only sampling is
+ * replaced. */
+export async function generating<T>(model: BezelModel, text: string, act: () => Promise<T>): Promise<T> {
+    const tokens = await model.tokenize(text, { specials: true });
+    const real = Session.prototype.answer;
+    // eslint-disable-next-line @typescript-eslint/require-await
+    Session.prototype.answer = async function* (this: Session): AsyncGenerator<Token, void, void> {
+        for (const token of tokens) {
+            this.finish = token === tokens.at(-1) ? "end" : "none";
+            yield { token, text: "", logProb: 0, top: [] };
+        }
+    };
+    try {
+        return await act();
+    } finally {
+        Session.prototype.answer = real;
+    }
 }

@@ -11,14 +11,13 @@ import {
     type ChatChunk,
     type Message,
     type Progress,
-    type Token,
     type Tool,
 } from "../../web/package/src/index.js";
 import { adapterName } from "../../web/package/src/adapter_name.js";
 import { check, checkEqual, finish, maxDifference, test } from "./check.js";
 import { Golden, goldenFolder, modelFolder } from "./golden.js";
 import { wasmPath } from "./models.js";
-import { codeOf, collect, errorOf, localOptions, nano, tiny, withPackage } from "./package.js";
+import { codeOf, collect, errorOf, generating, localOptions, nano, tiny, withPackage } from "./package.js";
 import { fileSource, gpuEntry, readBytes } from "./platform.js";
 
 const question: Message[] = [{ role: "user", content: "Name three gems." }];
@@ -164,25 +163,6 @@ await test("invalid requests are refused before anything is computed", async () 
 });
 
 // ---- tools and thoughts -----------------------------------------------------------------------------
-
-/** Makes the model generate a given text: models with random weights cannot make tool calls. Only sampling is
- * replaced. */
-async function generating<T>(model: BezelModel, text: string, act: () => Promise<T>): Promise<T> {
-    const tokens = await model.tokenize(text, { specials: true });
-    const real = Session.prototype.answer;
-    // eslint-disable-next-line @typescript-eslint/require-await
-    Session.prototype.answer = async function* (this: Session): AsyncGenerator<Token, void, void> {
-        for (const token of tokens) {
-            this.finish = token === tokens.at(-1) ? "end" : "none";
-            yield { token, text: "", logProb: 0, top: [] };
-        }
-    };
-    try {
-        return await act();
-    } finally {
-        Session.prototype.answer = real;
-    }
-}
 
 const weather: Tool = {
     type: "function",

@@ -13,17 +13,21 @@ import type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
 import { BezelError } from "./errors.js";
 import type { Inspection } from "./inspect.js";
 import { extractMedia } from "./request_media.js";
+import { localFetch, type LocalFetch } from "./local_fetch.js";
 import type { LoraInfo } from "./lora.js";
 import type { DeviceChoice, LoraNumber, ModelInfo, Progress } from "./methods.js";
 import type { WasmLocation } from "./module.js";
 import type { StoredModel } from "./opfs.js";
 import type { Canvas, EncoderStats, Finish, GenerateOptions, JobControl, PrefillOptions, SessionOptions, SessionStats, Token } from "./options.js";
+import { checkRequest } from "./request_check.js";
 import { LocalCaller, WorkerCaller, type Caller, type WorkerLike } from "./rpc.js";
+import { runTools, type ToolRun, type ToolsRequest } from "./run_tools.js";
 import { Service } from "./service.js";
 import { asList, toPortable, type ModelSource, type PortableSource } from "./sources.js";
 import { streamOf } from "./stream.js";
 import type { UnfinishedDownload } from "./unfinished.js";
 import { nameOfUrl, type Fetch } from "./url_source.js";
+import type { GpuEntry } from "./webgpu_names.js";
 
 /** Where the engine runs and what it loads. */
 export interface RuntimeOptions {
@@ -35,7 +39,7 @@ export interface RuntimeOptions {
     /** bezel-mt.wasm, likewise; null: no threads. Default: the file next to this script, or null if `wasm` is given. */
     threadedWasm?: string | URL | BufferSource | WebAssembly.Module | null;
     /** Only without a worker: replaces navigator.gpu, as in Node; null: no GPU. */
-    gpu?: GPU | null;
+    gpu?: GpuEntry | null;
     /** Only without a worker: replaces fetch. */
     fetch?: Fetch;
 }
@@ -199,6 +203,7 @@ export class Completions {
     create(request: WholeRequest, options?: ChatOptions): Promise<ChatCompletion>;
     create(request: ChatRequest, options?: ChatOptions): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion>;
     async create(request: ChatRequest, options: ChatOptions = {}): Promise<AsyncIterableIterator<ChatChunk> | ChatCompletion> {
+        checkRequest(request);
         const loras = toNumbers(options.loras ?? [], this.#caller);
         if (!request.stream) {
             const { transfer, ...argument } = await extractMedia(request, options.signal);
@@ -210,6 +215,11 @@ export class Completions {
         });
         await stream.started; // a refused request rejects here, as with a server
         return stream;
+    }
+
+    /** Answers, runs the functions that the model calls, and goes on with their results until it calls none. */
+    runTools(request: ToolsRequest, options: ChatOptions = {}): Promise<ToolRun> {
+        return runTools((whole) => this.create(whole, options), request, options.signal);
     }
 }
 
@@ -296,6 +306,8 @@ export class BezelModel {
     readonly info: ModelInfo;
     readonly chat: { completions: Completions };
     readonly embeddings: Embeddings;
+    /** In the place of `fetch`: lets clients of OpenAI's and Ollama's APIs talk to this model, without a network. */
+    readonly fetch: LocalFetch;
     readonly #runtime: RuntimeOptions;
     readonly #closeSources: () => void;
 
@@ -306,6 +318,7 @@ export class BezelModel {
         this.info = info;
         this.chat = { completions: new Completions(caller) };
         this.embeddings = new Embeddings(caller);
+        this.fetch = localFetch(this);
     }
 
     get name(): string {

@@ -5,12 +5,17 @@ export type * from "./chat_types.js";
 export type { DownloadedModel, DownloadProgress } from "./download.js";
 export type { EmbeddingRequest, EmbeddingResponse } from "./embeddings.js";
 export type { Inspection } from "./inspect.js";
+export type { LocalFetch } from "./local_fetch.js";
 export type { DeviceChoice, ModelInfo, Progress } from "./methods.js";
 export type { StoredModel } from "./opfs.js";
+export { languageModel, PromptSession } from "./prompt_session.js";
+export type { LanguageModelLike, PromptInput, PromptMessage, PromptOptions, PromptPart, PromptSessionOptions, PromptTool } from "./prompt_session.js";
 export type { WorkerLike } from "./rpc.js";
+export type { RunnableTool, ToolRun, ToolsRequest } from "./run_tools.js";
 export type { ModelSource } from "./sources.js";
 export { imageSize, type ImageSize } from "./image_size.js";
 export { urlSource } from "./url_source.js";
+export type { GpuEntry } from "./webgpu_names.js";
 export type { UnfinishedDownload } from "./unfinished.js";
 
 /* The engine itself, without a worker and without OpenAI's types. */
