@@ -219,6 +219,7 @@ test check: | setup
 
 test-all: | setup
 	@sh tools/setup.sh ray
+	@sh tools/setup.sh frameworks
 	@$(call build_suites,native-full gpu-full web-full browser-full,models lib benches web-programs $(MODELS)/large-vocab.gguf)
 	@$(MAKE) --no-print-directory dist
 	@$(call build_asan,asan-full gpu-asan)

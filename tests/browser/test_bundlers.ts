@@ -1,20 +1,28 @@
-/** The npm tarball: its contents, its types, and its use with Vite, esbuild and a plain script. */
+/** The npm tarball: its contents, its types, and its use with Vite, webpack, esbuild and a plain script, in Node and Deno; in full
+ * also with Next.js and in Bun. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import process from "node:process";
 import { promisify } from "node:util";
 import { check, checkEqual, test } from "../web/check.js";
-import { end, withBrowser } from "./browser.js";
+import { end, quick, withBrowser } from "./browser.js";
 import { startServer } from "./server.js";
 
 const run = promisify(execFile);
 const work = "build/bundlers";
+const frameworks = "build/frameworks";
+const deno = "build/web/node_modules/@deno/linux-x64-glibc/deno";
+const bun = `${frameworks}/node_modules/@oven/bun-linux-x64-baseline/bin/bun`;
 const { version } = JSON.parse(await readFile("web/package/package.json", "utf8")) as { version: string };
 const tarball = `build/web/bezel-${version}.tgz`;
 
-await rm(`${work}/node_modules/bezel`, { recursive: true, force: true });
-await mkdir(`${work}/node_modules/bezel`, { recursive: true });
-await run("tar", ["xzf", tarball, "-C", `${work}/node_modules/bezel`, "--strip-components=1"]);
-await cp("tests/bundlers", work, { recursive: true });
+for (const folder of [work, ...(quick ? [] : [frameworks])]) {
+    await rm(`${folder}/node_modules/bezel`, { recursive: true, force: true });
+    await mkdir(`${folder}/node_modules/bezel`, { recursive: true });
+    await run("tar", ["xzf", tarball, "-C", `${folder}/node_modules/bezel`, "--strip-components=1"]);
+    await cp(folder.replace("build/", "tests/"), folder, { recursive: true });
+}
 
 await test("the tarball is small and contains only the expected files", async () => {
     const { size } = await stat(tarball);
@@ -32,15 +40,32 @@ await test("the tarball is small and contains only the expected files", async ()
     checkEqual(published.dependencies, undefined, "dependencies");
 });
 
-await test("a user's program compiles against the published types", async () => {
-    const { stdout } = await run("build/web/node_modules/.bin/tsc", ["-p", `${work}/tsconfig.json`]).catch(
-        (error: { stdout: string }) => error,
-    );
-    checkEqual(stdout, "", "errors");
-});
+for (const [what, compiler, project] of [
+    ["a user's program", "build/web/node_modules/.bin/tsc", "tsconfig.json"],
+    ["a program that passes the openai package's types in and out", "build/web/node_modules/.bin/tsc", "tsconfig.openai.json"],
+    ["with a TypeScript that does not know WebGPU, a user's program", `${work}/node_modules/.bin/tsc`, "tsconfig.json"],
+] as const) {
+    await test(`${what} compiles against the published types`, async () => {
+        const { stdout } = await run(compiler, ["-p", `${work}/${project}`]).catch((error: { stdout: string }) => error);
+        checkEqual(stdout, "", "errors");
+    });
+}
+
+for (const [host, command] of [["Node", [process.execPath]], ["Deno", [deno, "run", "-A", "--no-lock"]], ...(quick ? [] : [["Bun", [bun]] as const])] as const) {
+    await test(`${host} runs a model`, async () => {
+        const [program, ...more] = command.map((one) => (one.startsWith("build/") ? resolve(one) : one));
+        const { stdout } = await run(program ?? "", [...more, "host.mjs", resolve("build/models/nano-e-q8_0.gguf")], { cwd: work });
+        checkEqual(stdout.trim(), "3 tokens, streamed alike", "output");
+    });
+}
 
 await test("vite builds it", async () => {
     await run(process.execPath, ["node_modules/vite/bin/vite.js", "build"], { cwd: work });
+});
+
+await test("webpack builds it", async () => {
+    const { stderr } = await run(process.execPath, ["build-webpack.js"], { cwd: work });
+    checkEqual(stderr, "", "warnings");
 });
 
 await test("esbuild builds it", async () => {
@@ -52,6 +77,7 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
         '<script type="module" src="/app.js"></script>';
     for (const [name, mounts] of [
         ["vite", [["/", `${work}/out-vite`]]],
+        ["webpack", [["/", `${work}/out-webpack`]]],
         ["esbuild", [["/", `${work}/out-esbuild`]]],
         ["a plain script", [["/bezel", `${work}/node_modules/bezel/dist`], ["/app.js", "tests/bundlers/app.js"]]],
     ] as [string, [string, string][]][]) {
@@ -72,7 +98,20 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
                 await page.waitForFunction(() => document.title !== "working");
                 checkEqual(await page.title(), "3 tokens, 2 threads, after engine header weights session", "title");
                 const workers = new Set(server.requests.filter((line) => /worker/.test(line)));
-                check(workers.size === 1, `one worker script: ${String([...workers])}`);
+                check(name === "webpack" || workers.size === 1, `one worker script: ${String([...workers])}`); // webpack names it otherwise
+            } finally {
+                await server.close();
+            }
+        });
+    }
+    if (!quick) {
+        await test("Next.js: a client component with the hooks runs a model in a worker with threads", async () => {
+            await run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: frameworks, env: { ...process.env, NEXT_TELEMETRY_DISABLED: "1" } });
+            const server = await startServer({ isolated: true, mounts: [["/models", "build/models"], ["/", `${frameworks}/out`]] });
+            try {
+                await page.goto(`${server.url}/`);
+                await page.waitForFunction(() => document.title !== "working");
+                checkEqual(await page.title(), "answered with 2 threads", "title");
             } finally {
                 await server.close();
             }

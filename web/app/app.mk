@@ -34,5 +34,6 @@ build/dist-web/README.md: build/web/app/ready $(wildcard web/app/deploy/*)
 
 # In Chromium, on the software adapter.
 test-browser: | setup
+	@sh tools/setup.sh frameworks
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs models $(B)/bezel
 	@$(PYTHON) tests/run.py browser-full
