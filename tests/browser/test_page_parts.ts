@@ -240,7 +240,7 @@ await test("the engine takes the page's requests: calls with broken arguments, r
                     { ...message("q", null, "user", "What is 6 * 7?"), passages: [{ document: "d", name: "f.txt", page: null, text: "Six times seven." }] },
                     { ...message("a", "q", "assistant", content), steps: [{ content: "", thinking: "Hm.", calls }] },
                 ],
-                takes: () => true,
+                takes: () => true, contextLength: 2048,
                 tools: [{ type: "function", function: { name: "calculator", description: "Computes.", parameters } }],
                 resume,
             });

@@ -166,7 +166,7 @@ class AnswerWriter {
     async #request(tools: ReturnType<ToolBox["definitions"]>): Promise<Ending> {
         const { conversation, settings, path, model, loras, signal, changed } = this.#task;
         for (;;) {
-            const request = buildRequest({ conversation, settings, messages: path.slice(this.#from), takes: this.#takes, tools, resume: this.#resume });
+            const request = buildRequest({ conversation, settings, messages: path.slice(this.#from), takes: this.#takes, tools, contextLength: this.#contextLength, resume: this.#resume });
             const length = this.#message.content.length + this.#message.thinking.length;
             try {
                 let ending: Ending = "done";

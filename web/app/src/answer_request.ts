@@ -11,23 +11,31 @@ export function omittedNotice(messages: Message[], takes: (item: MediaItem) => b
     return kinds.size > 0 ? `${model} takes no ${[...kinds].join(" and no ")}: those in earlier messages are omitted.` : null;
 }
 
-function partOf({ kind, blob }: MediaItem): ContentPart {
+/** Frames of a video, as the models were trained; fewer if they would take more than half of the context. */
+const MAX_FRAMES = 32;
+const FRAME_TOKENS = 80;
+
+function framesFor(contextLength: number): number {
+    return Math.max(1, Math.min(MAX_FRAMES, Math.floor(contextLength / 2 / FRAME_TOKENS)));
+}
+
+function partOf({ kind, blob }: MediaItem, contextLength: number): ContentPart {
     switch (kind) {
         case "image":
             return { type: "image_url", image_url: { url: blob } };
         case "audio":
             return { type: "input_audio", input_audio: { data: blob } };
         case "video":
-            return { type: "video_url", video_url: { url: blob } };
+            return { type: "video_url", video_url: { url: blob, frames: framesFor(contextLength) } };
     }
 }
 
 /** Media before text, as in Gemma's training. */
-function contentOf(text: string, media: MediaItem[]): string | ContentPart[] {
+function contentOf(text: string, media: MediaItem[], contextLength: number): string | ContentPart[] {
     if (media.length === 0) {
         return text || "\u2026";
     }
-    const parts = media.map(partOf);
+    const parts = media.map((item) => partOf(item, contextLength));
     return text.trim() ? [...parts, { type: "text", text }] : parts;
 }
 
@@ -61,18 +69,20 @@ export interface RequestParts {
     /** Which media the model takes; those of the last question are always sent. */
     takes: (item: MediaItem) => boolean;
     tools: Tool[];
+    /** Of the model, in tokens. */
+    contextLength: number;
     /** The text of the last answer is continued. */
     resume: boolean;
 }
 
-export function buildRequest({ conversation, settings, messages, takes, tools, resume }: RequestParts): StreamRequest {
+export function buildRequest({ conversation, settings, messages, takes, tools, contextLength, resume }: RequestParts): StreamRequest {
     const { temperature, topK, topP, seed, maxTokens, think } = settings;
     const system = conversation.system.trim();
     const question = messages.findLastIndex(({ role }) => role === "user");
     const told = messages.flatMap((message, i): ChatMessage[] => {
         const { role, content, media = [], passages = [], steps = [] } = message;
         if (role === "user") {
-            return [{ role, content: contentOf(promptWithPassages(content, passages), i < question ? media.filter(takes) : media) }];
+            return [{ role, content: contentOf(promptWithPassages(content, passages), i < question ? media.filter(takes) : media, contextLength) }];
         }
         return [...steps.flatMap((step) => stepMessages(step, i > question)), ...(content !== "" ? [{ role, content }] : [])];
     });
