@@ -2,7 +2,7 @@
 #
 #   build/web/app/   the page, ready to be served from any folder of any server
 
-.PHONY: test-browser dist-web
+.PHONY: test-browser dist-web pictures
 web-programs: build/web/app/ready build/dist-web/README.md
 
 # The built-in models. Without models/pebble.gguf, a model with random weights takes its place.
@@ -31,6 +31,12 @@ build/dist-web/README.md: build/web/app/ready $(wildcard web/app/deploy/*)
 	@cp web/app/deploy/_headers build/dist-web/site/
 	@cp web/app/deploy/nginx.conf web/app/deploy/Caddyfile build/dist-web/
 	@cp web/app/deploy/README.md $@
+
+# docs/pictures: what a test has seen, in few colors.
+pictures: | setup
+	@$(MAKE) --no-print-directory -j$(JOBS) web-programs
+	@$(NODE) build/web/js/tests/browser/test_pictures.js
+	@sh tools/pictures.sh
 
 # In Chromium, on the software adapter.
 test-browser: | setup

@@ -208,7 +208,7 @@ export class ChatView {
     }
 
     #follow(): void {
-        if (this.#following) {
+        if (this.#following && this.#views.size > 0) { // what an empty conversation shows is read from its top
             this.#log.scrollTop = this.#log.scrollHeight;
         }
     }
