@@ -1,5 +1,4 @@
 // A chat model of LangChain.js that runs in this process: node langchain.mjs MODEL.gguf "question"
-import { readFile } from "node:fs/promises";
 import process from "node:process";
 import { ChatOpenAI } from "@langchain/openai";
 import { Bezel } from "bezel";
@@ -11,9 +10,8 @@ export function chatModel(model, settings = {}) {
 }
 
 const [path, question = "Who are you?"] = process.argv.slice(2);
-const wasm = await readFile(new URL("bezel.wasm", import.meta.resolve("bezel")));
 const source = await fileSource(path);
-const model = await Bezel.load(source, { worker: false, wasm, device: "cpu" });
+const model = await Bezel.load(source);
 for await (const chunk of await chatModel(model, { maxTokens: 60 }).stream(question)) {
     process.stdout.write(chunk.text);
 }
