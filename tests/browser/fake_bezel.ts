@@ -29,6 +29,8 @@ export interface Scenario {
     maxMessages?: number;
     /** The text is what the test gives to push(). */
     pushed?: boolean;
+    /** In the place of all texts that a model's file and the machine bring. */
+    metadata?: string;
     /** The answer ends because the context is full, until the request continues it. */
     cut?: boolean;
 }
@@ -212,7 +214,8 @@ export const Bezel = {
     inspect: async (): Promise<Inspection> => {
         await pause();
         refuse(now().inspect);
-        return inspection;
+        const { metadata } = now();
+        return metadata === undefined ? inspection : { ...inspection, name: metadata, sizeLabel: metadata, architecture: metadata, types: [{ type: metadata, tensors: 1, bytes: 3e9, runs: true }], gpu: { fits: false, text: metadata, weights: 3.1e9, towers: 0, perLayer: 0, work: 0 } };
     },
 
     load: async (_: unknown, options: { signal: AbortSignal; onProgress: (p: Progress) => void; device: string }): Promise<object> => {
@@ -227,8 +230,9 @@ export const Bezel = {
         if (options.device !== "cpu" || now().load === "out_of_memory") {
             refuse(now().load);
         }
+        const { metadata } = now();
         return {
-            info: options.device === "cpu" ? { ...info, device: "cpu", deviceName: "CPU" } : info,
+            info: metadata !== undefined ? { ...info, name: metadata, deviceName: metadata, notice: metadata } : options.device === "cpu" ? { ...info, device: "cpu", deviceName: "CPU" } : info,
             chat: { completions: { create } },
             close: () => undefined,
         };

@@ -1,10 +1,11 @@
 /** Answers as they look: colors of code, formulas, tasks, footnotes, folded pastes, live figures; what a redraw costs;
  * and that no text runs or loads anything. */
 import type { Page } from "playwright-core";
-import { check, checkEqual } from "../web/check.js";
-import { end, quick, screenshot, type Browser } from "./browser.js";
+import { check, checkEqual, test } from "../web/check.js";
+import { end, quick, screenshot, withBrowser, type Browser } from "./browser.js";
 import { fakeServer, setScenario, withFakePage } from "./fake_page.js";
-import { answered, answerText, send, settled } from "./page.js";
+import { answered, answerText, openPage, ready, send, settled } from "./page.js";
+import { pngFile } from "./png.js";
 
 const rich = `## Light in a stone
 
@@ -204,5 +205,48 @@ await withFakePage("a corpus of attacks in answers, thoughts, questions, titles,
     await page.waitForSelector(".message.assistant .prose");
     checkEqual(await page.evaluate(() => (window as { hit?: number }).hit ?? 0), 0, "nothing ran after a reload");
 });
+
+/** What would have run, or been made of markup. */
+const harm = (page: Page): Promise<unknown[]> =>
+    page.evaluate(() => [
+        (window as { hit?: number }).hit ?? 0,
+        document.querySelectorAll("script:not([src]), iframe, img[src^='https:'], img[src='x'], style, svg[onload], [onerror], [onmouseover]").length,
+    ]);
+
+await test("the attacks in a model's metadata, in the list of models, and in an imported conversation run and load nothing", () =>
+    withBrowser({ adapter: "none" }, async (browser) => {
+        const { page } = browser;
+        const list = {
+            models: [{ name: evil, url: "builtin/pebble.gguf", about: evil, suggest: [{ text: evil, note: evil }] }],
+            cards: [{ name: evil, from: "org/x-GGUF:Q4_K_M", about: evil, size: 1e9, media: 0, abilities: [evil] }],
+        };
+        await page.route("**/models.json", (route) => route.fulfill({ json: list }));
+        await page.addInitScript((metadata) => (globalThis.scenario = { metadata }), evil);
+        await openPage(page, fakeServer);
+        await page.click("button.choice >> nth=0");
+        await page.waitForSelector('.card button:has-text("Load")');
+        checkEqual(await harm(page), [0, 0], "cards and the summary");
+        await page.click('.card button:has-text("Load")');
+        await ready(page);
+        await page.waitForSelector(".suggestions button");
+        await page.click("#model-chip");
+        await page.waitForSelector("#model-info dl");
+        checkEqual(await harm(page), [0, 0], "the dialog with the model's properties");
+        await page.click('#model-info button:has-text("Close")');
+        const message = { id: "a", order: 0, parent: null, role: "user", content: evil, thinking: "", state: "done", note: null, error: null, figures: null, created: 1,
+            media: [{ kind: "image", name: evil.slice(0, 900), data: `data:image/png;base64,${pngFile(new Uint8Array(3), 1, 1).toString("base64")}` }], passages: [{ document: evil.slice(0, 90), name: evil.slice(0, 900), page: 1, text: evil }] };
+        const answer = { ...message, id: "b", order: 1, parent: "a", role: "assistant", media: [], passages: [], notices: [evil.slice(0, 1900)], state: "failed", error: { code: "bad_file", message: evil.slice(0, 4000) },
+            steps: [{ content: evil, thinking: evil, calls: [{ id: "c", name: evil.slice(0, 150), arguments: evil, result: evil, state: "failed" }] }] };
+        const backup = { format: "bezel-conversations", version: 1, exported: "", conversations: [{ id: "x", title: evil.slice(0, 900), named: true, system: evil, created: 1, updated: 1, pinned: true, leaf: "b", messages: [message, answer] }] };
+        await page.click("#open-settings");
+        await page.setInputFiles('#backup input[type="file"]', { name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(backup)) });
+        await page.waitForSelector('#backup [role="status"]:has-text("1 conversation imported.")');
+        await page.click("#settings .main");
+        await page.click(".conversation .pick");
+        await page.waitForSelector(".message.assistant .outcome");
+        await page.evaluate(() => document.querySelectorAll("details").forEach((one) => (one.open = true)));
+        checkEqual(await harm(page), [0, 0], "an imported conversation");
+        checkEqual(browser.requested.filter((url) => !url.startsWith(fakeServer.url) && !url.startsWith("blob:")), [], "nothing was fetched");
+    }));
 
 await end(fakeServer);
