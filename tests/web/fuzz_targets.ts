@@ -3,6 +3,7 @@
 import { Bezel, BezelError } from "../../web/package/src/index.js";
 import { parseBlocks } from "../../web/app/src/markdown.js";
 import { fuzzExports } from "./fuzz_exports.js";
+import { fuzzFetch } from "./fuzz_fetch.js";
 import { localOptions, nano } from "./package.js";
 import { readBytes } from "./platform.js";
 
@@ -93,4 +94,6 @@ const model: FuzzTarget = {
 
 const calls: FuzzTarget = { name: "exports", run: async (seed) => await fuzzExports(randomFrom(seed)) };
 
-export const fuzzTargets = [markdown, model, calls];
+const requests: FuzzTarget = { name: "fetch", run: async (seed) => await fuzzFetch(randomFrom(seed)) };
+
+export const fuzzTargets = [markdown, model, calls, requests];
