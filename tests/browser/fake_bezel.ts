@@ -192,7 +192,7 @@ async function* answer(request: StreamRequest, signal: AbortSignal | undefined):
     yield {
         ...chunk({}),
         choices: [],
-        usage: { prompt_tokens: used - n, completion_tokens: n, total_tokens: used, prompt_tokens_details: { cached_tokens: 0, image_tokens: 0, audio_tokens: 0, video_tokens: 0 } },
+        usage: { prompt_tokens: used - n, completion_tokens: n, total_tokens: used, prompt_tokens_details: { cached_tokens: 0, image_tokens: 0, audio_tokens: 0, video_tokens: 0 }, completion_tokens_details: { reasoning_tokens: 0 } },
         timings: { cache_n: 0, prompt_n: 20, prompt_ms: 10, prompt_per_second: 1840, media_n: 0, media_ms: 0, predicted_n: n, predicted_ms: 99, predicted_per_second: 61.4 },
     };
 }

@@ -2,7 +2,7 @@
  * calls of functions, and sessions in the shape of the browsers' own API. The real clients are tried in a page
  * (tests/browser/test_clients.ts). */
 import { readFile } from "node:fs/promises";
-import { languageModel, PromptSession, type BezelModel, type ChatCompletion, type ToolsRequest } from "../../web/package/src/index.js";
+import { BezelSession, languageModel, PromptSession, type BezelModel, type ChatCompletion, type ToolsRequest } from "../../web/package/src/index.js";
 import { check, checkEqual, finish, test } from "./check.js";
 import { goldenFolder } from "./golden.js";
 import { codeOf, collect, generating, nano, tiny, withPackage } from "./package.js";
@@ -105,7 +105,7 @@ await test("completions: a text or tokens are continued without the chat templat
 await test("responses: items, whole and as events; input, tools, thinking", () =>
     withPackage(tiny, {}, async (model) => {
         interface Item { type: string; id: string; name?: string; arguments?: string; call_id?: string; content?: { type: string; text: string }[] }
-        interface Whole { status: string; output: Item[]; usage: { output_tokens: number }; incomplete_details: { reason: string } | null }
+        interface Whole { status: string; output: Item[]; usage: { output_tokens: number; output_tokens_details: { reasoning_tokens: number } }; incomplete_details: { reason: string } | null }
         const request = { model: model.name, instructions: "Be brief.", input: [{ role: "user", content: [{ type: "input_text", text: "Name three gems." }] }], max_output_tokens: 6, temperature: 0 };
         const whole = await jsonOf<Whole>(await post(model, "/v1/responses", request));
         checkEqual([whole.status, whole.incomplete_details?.reason, whole.usage.output_tokens], ["incomplete", "max_output_tokens", 6], "whole");
@@ -113,7 +113,8 @@ await test("responses: items, whole and as events; input, tools, thinking", () =
         checkEqual(whole.output[0]?.content?.[0]?.text, chat.choices[0].message.content, "the same conversation as in a chat request");
         const text = "<|channel>thought\nHm.<channel|>Wait.<|tool_call>call:look_up{word:<|\"|>fox<|\"|>}<tool_call|><turn|>";
         const asked = { input: "hi", tools: [{ ...look.function, type: "function", strict: true }], reasoning: { effort: "low" } };
-        const items = (await generating(model, text, async () => jsonOf<Whole>(await post(model, "/v1/responses", asked)))).output;
+        const { output: items, usage } = await generating(model, text, async () => jsonOf<Whole>(await post(model, "/v1/responses", asked)));
+        check(usage.output_tokens_details.reasoning_tokens > 0 && usage.output_tokens_details.reasoning_tokens < 6, JSON.stringify(usage));
         checkEqual(items.map(({ type }) => type), ["reasoning", "message", "function_call"], "items");
         checkEqual([items[2]?.name, items[2]?.arguments], ["look_up", '{"word":"fox"}'], "call");
         const events = await generating(model, text, async () => eventsOf(await post(model, "/v1/responses", { ...asked, stream: true })));
@@ -191,6 +192,7 @@ await test("what cannot be obeyed is refused with the API's own status and form,
                 ["/v1/chat/completions", { messages: question, temprature: 1 }, 400, /"temprature".*not a setting/],
                 ["/v1/chat/completions", { messages: [] }, 400, /messages is empty/],
                 ["/v1/chat/completions", { messages: question, n: 2 }, 400, /n is 1/],
+                ["/v1/chat/completions", { messages: question, tools: [{ type: "custom", custom: { name: "x" } }] }, 400, /of type function/],
                 ["/v1/chat/completions", { messages: question, stream_options: {} }, 400, /needs stream/],
                 ["/v1/chat/completions", { model: "gpt-9", messages: question }, 404, /'gpt-9' not found; 'nano/],
                 ["/v1/chat/completions", "{", 400, /not a JSON object/],
@@ -235,6 +237,22 @@ await test("aborting rejects as fetch does, and leaving a stream frees the model
             while (!(await reader?.read())?.done);
         };
         checkEqual(await rest().then(String, nameOf), "AbortError", "while streaming");
+        for (const [path, body] of [["/v1/completions", { prompt: "x", max_tokens: 100000, stream: true }], ["/api/generate", { prompt: "x", raw: true }]] as const) {
+            let freed = 0;
+            const free = BezelSession.prototype.free;
+            BezelSession.prototype.free = function (this: BezelSession): Promise<void> {
+                freed++;
+                return free.call(this);
+            };
+            const stop = new AbortController();
+            const first = (await post(model, path, body, { signal: stop.signal })).body?.getReader();
+            await first?.read();
+            stop.abort(); // and nothing is read any more
+            await model.chat.completions.create({ messages: [{ role: "user", content: "x" }], max_tokens: 1 });
+            await new Promise((resolve) => setTimeout(resolve, 0));
+            BezelSession.prototype.free = free;
+            checkEqual(freed, 1, `${path}: its session is freed`);
+        }
         const left = (await post(model, "/api/chat", { messages: question, options: { num_predict: 100000 } })).body?.getReader();
         await left?.read();
         await left?.cancel();

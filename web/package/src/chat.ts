@@ -104,6 +104,7 @@ class Answer {
     /** Log-probabilities for the next delta. */
     #logProbs: TokenLogProb[] = [];
     ended = false;
+    thinkingTokens = 0;
 
     constructor(model: Model, name: string, request: ChatRequest, send: (chunk: ChatChunk) => void) {
         this.#model = model;
@@ -137,7 +138,9 @@ class Answer {
         if (this.#request.logprobs && !this.#model.endsAnswer(token.token)) {
             this.#logProbs.push({ ...this.#named(token), top_logprobs: token.top.map((top) => this.#named(top)) });
         }
-        this.parts(turn.push(token.token));
+        const parts = turn.push(token.token);
+        this.thinkingTokens += Number(parts.some(({ kind }) => kind === "thinking"));
+        this.parts(parts);
     }
 
     #named({ token, logProb }: TokenProb): TopLogProb {
@@ -266,6 +269,7 @@ export async function answerChat(
                 completion_tokens: generated,
                 total_tokens: prompt + generated,
                 prompt_tokens_details: { cached_tokens: cached, image_tokens: tokensOf("image"), audio_tokens: tokensOf("audio"), video_tokens: tokensOf("video") },
+                completion_tokens_details: { reasoning_tokens: answer.thinkingTokens },
             },
             {
                 cache_n: cached,

@@ -189,6 +189,10 @@ export interface Usage {
         audio_tokens: number;
         video_tokens: number;
     };
+    completion_tokens_details: {
+        /** Tokens of thoughts. */
+        reasoning_tokens: number;
+    };
 }
 
 /** llama.cpp's names; times in milliseconds. */

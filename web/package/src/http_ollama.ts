@@ -4,7 +4,7 @@ import type { ChatChunk, ChatRequest, ContextShift, FinishReason, Timings, Token
 import type { EmbeddingRequest } from "./embeddings.js";
 import type { Call } from "./http_openai.js";
 import { isObject, jsonReply, readBoolean, Refusal, streamReply, without, type Fields } from "./http_reply.js";
-import { completeRaw } from "./raw_completion.js";
+import { completeRaw, endOf } from "./raw_completion.js";
 
 function bad(message: string): Refusal {
     return new Refusal(400, message, "bad_request");
@@ -46,15 +46,11 @@ export function show({ model }: Call): Response {
 
 // ---- requests -----------------------------------------------------------------------------------------
 
-/** The engine reads the first ones; the others say how a server runs the model, and change no answer. */
-const options = new Set([
-    "temperature", "top_k", "top_p", "min_p", "seed", "num_predict", "stop", "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty",
-    "num_ctx", "num_thread", "num_keep", "num_batch", "num_gpu", "main_gpu", "use_mmap", "use_mlock", "low_vram", "numa", "f16_kv", "vocab_only",
-    "logits_all", "embedding_only", "penalize_newline",
-]);
+const ofEngine = ["temperature", "top_k", "top_p", "min_p", "seed", "num_predict", "stop", "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty"];
 /** Options for which only the value that turns them off can be obeyed. */
 const off: Fields = { mirostat: 0, tfs_z: 1, typical_p: 1 };
 const ofMirostat = ["mirostat_tau", "mirostat_eta"];
+/** Say how a server runs the model, and change no answer. */
 const ofRuntime = ["num_ctx", "num_thread", "num_keep", "num_batch", "num_gpu", "main_gpu", "use_mmap", "use_mlock", "low_vram", "numa", "f16_kv", "vocab_only",
     "logits_all", "embedding_only", "penalize_newline"];
 
@@ -65,7 +61,7 @@ function readOptions(body: Fields, model: BezelModel): Fields {
         throw bad("options is an object.");
     }
     for (const [key, value] of Object.entries(given)) {
-        const obeyed = options.has(key) || ofMirostat.includes(key) || (key in off && value === off[key]);
+        const obeyed = [...ofEngine, ...ofRuntime, ...ofMirostat].includes(key) || (Object.hasOwn(off, key) && value === off[key]);
         if (value !== null && value !== undefined && !obeyed) {
             throw bad(`The option '${key.slice(0, 100)}' is not supported.`);
         }
@@ -164,6 +160,7 @@ async function reply({ model, signal, cancel }: Call, chunks: AsyncIterable<Chat
     const lines = linesOf(chunks);
     if (stream) {
         const text = async function* (): AsyncGenerator<string> {
+            // The chunks end with their signal, which fires when the reader leaves.
             for (;;) {
                 const { value, done } = await lines.next();
                 yield `${JSON.stringify({ ...frame(), ...(done ? { ...form(nothing), ...endFields(value) } : { ...withProbs(value), done: false }) })}\n`;
@@ -243,14 +240,18 @@ async function generateRaw({ model, body, signal, cancel }: Call, stream: boolea
     const first = await tokens.next();
     const frame = (): object => ({ model: model.name, created_at: new Date().toISOString() });
     async function* lines(): AsyncGenerator<object> {
-        for (let step = first; ; step = await tokens.next()) {
-            if (step.done) {
-                const { finish, usage } = step.value;
-                const total = nanoseconds(performance.now() - began);
-                yield { ...frame(), response: "", done: true, done_reason: finish, total_duration: total, load_duration: 0, prompt_eval_count: usage.prompt_tokens, eval_count: usage.completion_tokens };
-                return;
+        try {
+            for (let step = first; ; step = await tokens.next()) {
+                if (step.done) {
+                    const { finish, usage } = step.value;
+                    const total = nanoseconds(performance.now() - began);
+                    yield { ...frame(), response: "", done: true, done_reason: finish, total_duration: total, load_duration: 0, prompt_eval_count: usage.prompt_tokens, eval_count: usage.completion_tokens };
+                    return;
+                }
+                yield { ...frame(), response: step.value, done: false };
             }
-            yield { ...frame(), response: step.value, done: false };
+        } finally {
+            await endOf(tokens);
         }
     }
     if (stream) {

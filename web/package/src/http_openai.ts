@@ -1,9 +1,9 @@
 /** OpenAI's endpoints: models, chat completions, completions and embeddings. */
 import type { BezelModel } from "./bezel.js";
-import type { ChatChunk, ChatRequest, Usage } from "./chat_types.js";
+import type { ChatChunk, ChatRequest } from "./chat_types.js";
 import type { EmbeddingRequest } from "./embeddings.js";
 import { isObject, jsonReply, readBoolean, Refusal, streamReply, without, type Fields } from "./http_reply.js";
-import { completeRaw } from "./raw_completion.js";
+import { completeRaw, endOf } from "./raw_completion.js";
 
 /** A request as it arrived. */
 export interface Call {
@@ -84,36 +84,28 @@ export async function completions({ model, body, signal, cancel }: Call): Promis
     const frame = { id: `cmpl-${crypto.randomUUID().replaceAll("-", "")}`, object: "text_completion", created: now(), model: model.name };
     const choice = (text: string, finish_reason: string | null): object => ({ text, index: 0, logprobs: null, finish_reason });
     const first = await tokens.next(); // a refused request rejects here
-    async function* pieces(): AsyncGenerator<string, { finish: string; usage: Omit<Usage, "prompt_tokens_details"> }> {
+    if (!stream) {
+        let text = "";
         for (let step = first; ; step = await tokens.next()) {
             if (step.done) {
-                return step.value;
+                return jsonReply({ ...frame, choices: [choice(text, step.value.finish)], usage: step.value.usage });
             }
-            yield step.value;
-        }
-    }
-    if (!stream) {
-        const all = pieces();
-        let text = "";
-        for (;;) {
-            const { value, done } = await all.next();
-            if (done) {
-                return jsonReply({ ...frame, choices: [choice(text, value.finish)], usage: value.usage });
-            }
-            text += value;
+            text += step.value;
         }
     }
     async function* events(): AsyncGenerator<string> {
-        const all = pieces();
-        for (;;) {
-            const { value, done } = await all.next();
-            if (done) {
-                yield event({ ...frame, choices: [choice("", value.finish)] });
-                yield withUsage ? event({ ...frame, choices: [], usage: value.usage }) : "";
-                yield "data: [DONE]\n\n";
-                return;
+        try {
+            for (let step = first; ; step = await tokens.next()) {
+                if (step.done) {
+                    yield event({ ...frame, choices: [choice("", step.value.finish)] });
+                    yield withUsage ? event({ ...frame, choices: [], usage: step.value.usage }) : "";
+                    yield "data: [DONE]\n\n";
+                    return;
+                }
+                yield event({ ...frame, choices: [choice(step.value, null)] });
             }
-            yield event({ ...frame, choices: [choice(value, null)] });
+        } finally {
+            await endOf(tokens);
         }
     }
     return streamReply("openai", events(), signal, cancel);

@@ -51,7 +51,19 @@ export function abortOf(reason: unknown, signal: AbortSignal): unknown {
 export function streamReply(api: Api, parts: AsyncGenerator<string>, signal: AbortSignal, cancel: () => void): Response {
     const encoder = new TextEncoder();
     const frame = (text: string): string => (api === "openai" ? `data: ${text}\n\n` : `${text}\n`);
+    // Also when nobody is reading: what the answer has allocated is freed.
+    const end = (): void => {
+        cancel();
+        parts.return(undefined).catch(() => undefined);
+    };
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+        start: (controller) => {
+            const abort = (): void => {
+                controller.error(signal.reason);
+                end();
+            };
+            signal.addEventListener("abort", abort, { once: true });
+        },
         pull: async (controller) => {
             try {
                 const { value, done } = await parts.next();
@@ -61,16 +73,14 @@ export function streamReply(api: Api, parts: AsyncGenerator<string>, signal: Abo
                     controller.enqueue(encoder.encode(value));
                 }
             } catch (reason) {
-                const abort = abortOf(reason, signal);
-                if (abort !== null) {
-                    controller.error(abort);
-                    return;
+                if (signal.aborted) {
+                    return; // the body has failed already
                 }
                 controller.enqueue(encoder.encode(frame(JSON.stringify(errorBody(api, refusalOf(reason))))));
                 controller.close();
             }
         },
-        cancel,
+        cancel: end,
     });
     return new Response(body, { headers: { "Content-Type": api === "openai" ? "text/event-stream" : "application/x-ndjson" } });
 }

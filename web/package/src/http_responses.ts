@@ -98,12 +98,12 @@ class Output {
     }
 }
 
-function usageObject({ prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details }: Usage): object {
+function usageObject({ prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details }: Usage): object {
     return {
         input_tokens: prompt_tokens,
         input_tokens_details: { cached_tokens: prompt_tokens_details.cached_tokens, cache_write_tokens: 0 },
         output_tokens: completion_tokens,
-        output_tokens_details: { reasoning_tokens: 0 },
+        output_tokens_details: completion_tokens_details,
         total_tokens,
     };
 }

@@ -76,6 +76,11 @@ async function readPrompt(model: BezelModel, prompt: unknown): Promise<Int32Arra
     throw bad("prompt is one text, or one list of tokens.");
 }
 
+/** Frees what a completion holds that is not read to its end. */
+export async function endOf(tokens: AsyncGenerator<string, RawEnd>): Promise<void> {
+    await tokens.return({ finish: "stop", usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } });
+}
+
 /** The texts of the tokens. Its session is its own and is freed at the end. */
 export async function* completeRaw(model: BezelModel, fields: Fields, signal: AbortSignal): AsyncGenerator<string, RawEnd> {
     const options = readOptions(fields);

@@ -26,7 +26,10 @@ export function checkRequest(request: object): void {
     if (unknown) {
         throw new BezelError("bad_request", `The request has "${unknown[0].slice(0, 100)}", which is not a setting.`);
     }
-    const { messages } = request as { messages?: unknown };
+    const { messages, tools } = request as { messages?: unknown; tools?: unknown };
+    if (Array.isArray(tools) && tools.some((tool: { type?: unknown } | null) => (tool?.type ?? "function") !== "function")) {
+        throw new BezelError("bad_request", "Tools are of type function.");
+    }
     if (Array.isArray(messages) && messages.length === 0) {
         throw new BezelError("bad_request", "messages is empty: it needs at least one message.");
     }
