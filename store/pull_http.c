@@ -1,5 +1,6 @@
 #include "store/pull_http.h"
 
+#define CURL_DISABLE_DEPRECATION /* CURLOPT_PROTOCOLS: see limit_protocols */
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ enum {
     CONNECT_S = 30,
     STALL_S = 30,
     POLL_MS = 100,
+    IDLE_NS = 10000000,       /* without a connection to wait for */
     MAX_ERROR_BODY = 1 << 16, /* of a response that is an error; its text is not needed in full */
     MAX_TOKEN_BODY = 1 << 16
 };
@@ -189,6 +191,13 @@ static void find_certificates(CURL *e)
     }
 }
 
+/* macOS has libcurl since 7.64; from 7.85 on protocols have names. */
+static bool limit_protocols(CURL *e)
+{
+    return curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK ||
+           curl_easy_setopt(e, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS) == CURLE_OK;
+}
+
 /* Sets the handle up for r->url. */
 static bool prepare(bz_http *h, bz_http_request *r)
 {
@@ -216,7 +225,7 @@ static bool prepare(bz_http *h, bz_http_request *r)
         ok = ok && curl_easy_setopt(e, CURLOPT_RANGE, range) == CURLE_OK;
     }
     ok = ok && curl_easy_setopt(e, CURLOPT_URL, r->url) == CURLE_OK;
-    ok = ok && curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK;
+    ok = ok && limit_protocols(e);
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, r->headers);
     curl_easy_setopt(e, CURLOPT_USERAGENT, h->agent);
     /* Version 2 would put all ranges into one connection. */
@@ -417,6 +426,17 @@ bz_status bz_http_start(bz_http *h, bz_http_request *r, bz_error *err)
                : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a request.");
 }
 
+/* Not curl_multi_poll, which macOS 11 does not have: unlike that this returns at once while there
+ * is no connection. */
+static void wait_for_bytes(CURLM *multi)
+{
+    int ready = 0;
+    curl_multi_wait(multi, NULL, 0, POLL_MS, &ready);
+    if (ready == 0) {
+        bz_os_sleep(IDLE_NS);
+    }
+}
+
 bz_http_request *bz_http_wait(bz_http *h)
 {
     int running = 0, queued = 0;
@@ -424,7 +444,7 @@ bz_http_request *bz_http_wait(bz_http *h)
     curl_multi_perform(h->multi, &running);
     message = curl_multi_info_read(h->multi, &queued);
     if (!message) {
-        curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
+        wait_for_bytes(h->multi);
         curl_multi_perform(h->multi, &running);
         message = curl_multi_info_read(h->multi, &queued);
     }
