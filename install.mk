@@ -6,7 +6,10 @@ VERSION := $(shell awk '$$2 ~ /^BZ_VERSION_(MAJOR|MINOR|PATCH)$$/ { printf "%s%s
 empty   :=
 SONAME_VERSION := $(subst $(empty) ,.,$(wordlist 1,$(if $(filter 0,$(firstword $(subst ., ,$(VERSION)))),2,1),$(subst ., ,$(VERSION))))
 SONAME  := libbezel.so.$(SONAME_VERSION)
-SHARED   = $(B)/libbezel.so.$(VERSION)
+SHARED_linux   = $(B)/libbezel.so.$(VERSION)
+SHARED_macos   = $(B)/libbezel.dylib
+SHARED_windows = $(B)/bezel.dll
+SHARED   = $(SHARED_$(OS))
 ARCHIVE  = $(B)/installed/libbezel.a
 
 # ---- the library ------------------------------------------------------------------
@@ -14,9 +17,17 @@ ARCHIVE  = $(B)/installed/libbezel.a
 .PHONY: lib install uninstall tsan
 lib: $(B)/libbezel.a $(SHARED) $(ARCHIVE)
 
-$(SHARED): $(LIB_OBJ)
+LINK_SHARED_linux   = -Wl,-soname,$(SONAME) -Wl,-z,defs
+LINK_SHARED_macos   = -Wl,-install_name,@rpath/libbezel.dylib
+LINK_SHARED_windows = -static-libgcc $(B)/gen/bezel.def
+$(SHARED): $(LIB_OBJ) $(if $(findstring windows,$(OS)),$(B)/gen/bezel.def)
 	$(call say,LD $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared $(LINK_SHARED_$(OS)) -o $@ $(filter %.o,$^) $(LIBS)
+
+# Windows exports what a list names: the functions that the headers declare.
+$(B)/gen/bezel.def: $(wildcard include/*.h)
+	@mkdir -p $(@D)
+	@{ echo EXPORTS; cat $^ | grep -v '^#' | tr '\n' ' ' | grep -o 'BZ_API [^;]*;' | sed 's/(.*//; s/.*[ *]//' | LC_ALL=C sort; } > $@
 
 # The program with the shared library: linking fails if the program calls a function that is not
 # exported. It links its own copy of src/base. tests/lib/test_border.py runs it.

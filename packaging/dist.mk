@@ -24,10 +24,10 @@ STATIC = build/static/$(ARCH)
 ARCHIVES = $(patsubst %,$(STATIC)/usr/lib/lib%.a,jpeg png16 webpdemux webp gif sndfile mpg123 mp3lame FLAC vorbisenc vorbis ogg \
            opus edit tinfo bsd md curl ssl crypto z)
 
-# Made again when the script changes, whatever its time.
-$(STATIC)/complete: FORCE
+# Made again when the script changes, whatever its time. `make dist` makes them before the make that looks which of them are there.
+build/static/%/complete: FORCE
 	@cksum < packaging/static_libraries.sh | cmp -s - $@ || \
-	    { echo "  STATIC LIBRARIES $(STATIC)" && sh packaging/static_libraries.sh $(ARCH) $(STATIC); }
+	    { echo "  STATIC LIBRARIES $(@D)" && sh packaging/static_libraries.sh $* $(@D); }
 
 # Needs glibc only, and so can load a GPU's library.
 $(B)/portable/bezel: $(CLI_OBJ) $(LIBBEZEL) $(STATIC)/complete
@@ -53,7 +53,8 @@ define pack
 	@$(with_epoch) sh packaging/archive.sh $(B)/stage/$(1) $(DIST)/$(1).tar.gz
 	@rm -rf $(B)/stage/$(1)
 endef
-STRIP_WITH = $(STRIP)
+# macOS: the linker strips, as no tool here reads Mach-O.
+STRIP_WITH = $(if $(findstring macos,$(OS)),,$(STRIP))
 LINUX_NAME = bezel-$(VERSION)-linux-$(ARCH_NAME)
 LINUX_LICENCES = -s $(STATIC) libc6 gcc-$(firstword $(subst ., ,$(shell $(CC) -dumpversion)))-base
 
@@ -68,20 +69,20 @@ dist-static: $(B)/static/bezel
 
 # ---- other systems (systems.mk) --------------------------------------------------------
 
-RELEASE_WINDOWS = $(subst build/windows,build/release/windows,$(WINDOWS)) LDFLAGS='-Wl,--no-insert-timestamp'
+# With libcurl, for `pull` and `setup-gpu`: its archive, or on macOS the system's, of which there is a list of functions.
+RELEASE_WINDOWS = $(subst build/windows,build/release/windows,$(WINDOWS)) CFLAGS='-O3 -DCURL_STATICLIB -Ibuild/static/windows/usr/include' \
+                  LDFLAGS='-Wl,--no-insert-timestamp -Lbuild/static/windows/usr/lib' CURL_LINK='-lcurl -lcrypt32 -lbcrypt -lws2_32 -ladvapi32' ARCH=windows
 WINDOWS_NAME = bezel-$(VERSION)-windows-x86_64
 dist-windows: $(B)/bezel.exe
-	$(call stage,$(WINDOWS_NAME),$(B)/bezel.exe,mingw-w64-x86-64-dev gcc-mingw-w64-base)
+	$(call stage,$(WINDOWS_NAME),$(B)/bezel.exe,-s $(STATIC) mingw-w64-x86-64-dev gcc-mingw-w64-base)
 	@$(with_epoch) $(PYTHON) packaging/zip.py $(B)/stage/$(WINDOWS_NAME) $(DIST)/$(WINDOWS_NAME).zip
 	@rm -rf $(B)/stage/$(WINDOWS_NAME)
 
-# The linker strips: no tool here reads Mach-O.
-release_macos = $(subst build/macos,build/release/macos,$(1)) LDFLAGS=-s ARCH=$(2)
+release_macos = $(subst build/macos,build/release/macos,$(1)) CFLAGS='-O3 -Ibuild/static/macos/usr/include' LDFLAGS='-s -Lpackaging/macos' ARCH=$(2)
 MACOS_NAME = bezel-$(VERSION)-macos-$(ARCH)
 dist-macos: $(B)/bezel
 	$(call stage,$(MACOS_NAME),$(B)/bezel,-f Zig=$(wildcard build/zig/python/lib/python3.*/site-packages/ziglang/LICENSE))
 	$(call pack,$(MACOS_NAME))
-dist-macos: STRIP_WITH =
 
 # ---- the Debian packages ---------------------------------------------------------------
 
@@ -97,8 +98,9 @@ dist-deb: $(B)/bezel lib
 
 # ---- the others -------------------------------------------------------------------------
 
-dist-wheel:
-	+@$(with_epoch) $(MAKE) --no-print-directory wheel
+# The library first, by this make: the other one would compile the same files beside it.
+dist-wheel: $(SHARED)
+	+@$(with_epoch) $(MAKE) --no-print-directory wheel STRIP='$(STRIP_WITH)'
 	@mkdir -p $(DIST) && cp $(B)/wheel/*.whl $(DIST)/
 
 dist-npm: build/web/packed
@@ -125,15 +127,16 @@ release_on_amd64:
 release_on_arm64:
 	@$(MAKE) --no-print-directory -j$(JOBS) $(release_arm64) dist-linux dist-wheel
 release_on_windows:
-	@$(MAKE) --no-print-directory -j$(JOBS) $(RELEASE_WINDOWS) dist-windows
+	@$(MAKE) --no-print-directory -j$(JOBS) $(RELEASE_WINDOWS) dist-windows dist-wheel
 release_on_macos:
-	@$(MAKE) --no-print-directory -j$(JOBS) $(call release_macos,$(MACOS_ARM64),arm64) dist-macos
-	@$(MAKE) --no-print-directory -j$(JOBS) $(call release_macos,$(MACOS_X86_64),x86_64) dist-macos
+	@$(MAKE) --no-print-directory -j$(JOBS) $(call release_macos,$(MACOS_ARM64),arm64) dist-macos dist-wheel
+	@$(MAKE) --no-print-directory -j$(JOBS) $(call release_macos,$(MACOS_X86_64),x86_64) dist-macos dist-wheel
 
 .PHONY: release_web $(addprefix release_on_,amd64 arm64 windows macos)
 dist:
 	@for group in run web dist $(filter windows macos,$(SYSTEMS)); do sh tools/setup.sh $$group || exit; done
 	@rm -rf $(DIST)
+	@for arch in $(SYSTEMS); do $(MAKE) --no-print-directory build/static/$$arch/complete || exit; done
 	@set -e; export SOURCE_DATE_EPOCH='$(EPOCH)'; for part in release_web $(addprefix release_on_,$(SYSTEMS)) dist-sums; do $(MAKE) --no-print-directory $$part; done
 	@cat $(DIST)/SHA256SUMS
 
@@ -146,8 +149,8 @@ container: $(DIST)/bezel-$(VERSION)-linux-x86_64-static.tar.gz
 $(DIST)/bezel-$(VERSION)-linux-x86_64-static.tar.gz:
 	@$(MAKE) --no-print-directory dist SYSTEMS=amd64
 
-# What `make test` installs: the Debian packages, of the objects that it has built anyway. The archives need libraries
-# that are compiled first; `make test-all` installs them.
+# What `make test` installs: the Debian packages and the static program, of the objects that it has built anyway.
 .PHONY: dist-quick
 dist-quick: $(B)/bezel lib build/web/app/ready
 	+@$(MAKE) --no-print-directory DIST=build/dist-quick DEB_COMPRESSION='-Zgzip -z1' dist-deb
+	+@$(MAKE) --no-print-directory DIST=build/dist-quick dist-static
