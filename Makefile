@@ -164,7 +164,7 @@ $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: $(B)/cli/chat/source.o $(B)/cli
 $(B)/tests/fuzz/replay_data $(B)/fuzz/fuzz_data: LIBS += $(B)/libbezel.a
 $(B)/tests/fuzz/replay_server $(B)/fuzz/fuzz_server $(B)/tests/fuzz/replay_http $(B)/fuzz/fuzz_http $(B)/tests/test_http$(EXE) $(B)/tests/test_static$(EXE) $(B)/tests/test_server$(EXE): $(HTTP_OBJ)
 USES_STORE = $(B)/tests/fuzz/replay_manifest $(B)/fuzz/fuzz_manifest $(B)/tests/fuzz/replay_pull $(B)/fuzz/fuzz_pull \
-             $(B)/tests/test_ollama $(B)/tests/test_ollama_text $(B)/tests/test_pull $(B)/tests/test_server_engine $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
+             $(patsubst %,$(B)/tests/test_%$(EXE),ollama ollama_text pull server_engine) $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
 $(USES_STORE): $(STORE_OBJ)
 $(USES_STORE): LIBS += $(LIBBEZEL) $(CURL_LINK) -lm
 # The endpoints, without HTTP and the engine.
@@ -172,10 +172,10 @@ USES_API = $(B)/tests/fuzz/replay_api $(B)/fuzz/fuzz_api
 API_OBJ = $(filter $(B)/server/api/%,$(SERVER_OBJ)) $(patsubst %,$(B)/server/%.o,engine/adapters engine/models engine/request http http_body http_text) $(filter $(B)/server/os_%,$(HTTP_OBJ))
 $(USES_API): $(API_OBJ)
 # The engine and the endpoints.
-$(B)/tests/test_server_engine: $(SERVER_OBJ)
+$(B)/tests/test_server_engine$(EXE): $(SERVER_OBJ)
 
 # All of the program but its main(). It needs the library, which is before it on the command line.
-USES_PROGRAM = $(B)/tests/test_program $(B)/tests/test_decode $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode
+USES_PROGRAM = $(B)/tests/test_program$(EXE) $(B)/tests/test_decode$(EXE) $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode
 $(USES_PROGRAM): $(filter-out $(B)/cli/main.o,$(CLI_OBJ))
 $(USES_PROGRAM): LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK) -lm
 # The stubs, and the tests of what was found.

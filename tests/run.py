@@ -42,7 +42,7 @@ PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_pr
 SLOW_UNDER_ASAN = ("test_embedding", "test_generate", "test_grammar", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth",
                    "test_threads", "cli test_batch", "cli test_pebble_diffusion", "cli test_show", "cli test_structured")
 # In the short form everywhere in `make test`: more tokens take the same branches; the wheel on arm64 and on a GPU, and Ray.
-SHORT = ("test_draft", "test_long_context", "lib test_python", "lib test_scale", "dist test_deb")
+SHORT = ("test_draft", "test_long_context", "lib test_python", "lib test_scale", "dist test_archive", "dist test_deb")
 REPLACES_ALLOCATOR = ("test_alloc",)                   # as the sanitizers do
 # What depends on the instruction set: kernels, block formats, goldens through them, and the thread pool.
 ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_products", "test_quant", "test_synth", "test_threads", "test_towers")
@@ -55,10 +55,11 @@ LONG = ("gpu test_model", "gpu test_faults", "gpu test_tokens", "web node test_e
         "gpu test_media", "gpu test_limits", "gpu test_stream", "gpu test_verbs", "native test_session",
         "gpu test_diffusion_verbs", "web node test_goldens", "gpu test_encoder", "native lib test_convert",
         "gpu test_loading", "web deno test_goldens", "native cli test_pebble_diffusion", "arm64 test_golden")
-# Under Wine: a few in `make test`.
+# Under Wine: a few in `make test`. In full all but those that call POSIX functions themselves, or replace the allocator.
 WINDOWS = ("gguf", "files", "kernels", "http")
-WINDOWS_FULL = (*WINDOWS, "chat", "embedding", "generate", "gguf_broken", "golden", "json", "open", "options", "parse", "pebble", "quant",
-                "sampler", "session", "sha256", "static", "synth", "threads", "tokenizer", "towers", "utf8")
+NOT_ON_WINDOWS = ("adapter", "alloc", "ollama", "products", "program", "pull", "saved", "server")
+WINDOWS_CLI = ("test_api", "test_api_docs", "test_api_embed", "test_api_recorded", "test_batch", "test_docs", "test_doctor", "test_embed", "test_list",
+               "test_lora", "test_run", "test_search", "test_show", "test_verbs", "test_verify")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_serve_load", "test_chat_pty", "test_verbs_pty")
 
 CPU = {"BEZEL_DEVICE": "cpu"}                          # what does not name a device does not look for one
@@ -98,9 +99,9 @@ def on_gpu(*command):
 
 
 def releases(full):
-    """what a release consists of, installed; in `make test` the packages that make dist-quick makes"""
+    """what a release consists of, installed; in `make test` what make dist-quick makes"""
     folder = "build/dist" if full else "build/dist-quick"
-    arguments = {"test_container": [folder, "build/static/amd64/ca-certificates.crt", "build/bezel"], "test_reproducible": [folder]}
+    arguments = {"test_container": [folder, "build/static/amd64/ca-certificates.crt", "build/bezel"]}
     for t in names("tests/dist/test_*.py"):
         if full or f"dist {t}" in SHORT:
             command = [PYTHON, f"tests/dist/{t}.py", *arguments.get(t, [folder, "build/bezel"])]
@@ -179,9 +180,12 @@ def suite_browser(full):
 
 def suite_systems(full):
     """the builds for Windows, under Wine, and for macOS"""
-    units = WINDOWS_FULL if full else WINDOWS
+    every = [t[len("test_"):] for t in names("tests/test_*.c")]
+    units = [t for t in every if t not in NOT_ON_WINDOWS] if full else WINDOWS
     yield "windows", [PYTHON, "tests/systems/test_windows.py", "build/test-windows/bezel.exe", "build/bezel",
                       *(f"build/test-windows/tests/test_{t}.exe" for t in units)], {} if full else QUICK
+    if full:
+        yield "windows cli", [PYTHON, "tests/systems/test_windows_cli.py", "build/test-windows/bezel.exe", MODELS, *WINDOWS_CLI], {}
     yield "macos", [PYTHON, "tests/systems/test_macos.py", *(f"{a}=build/test-macos-{a}/bezel" for a in ("arm64", *(["x86_64"] if full else [])))], {}
 
 

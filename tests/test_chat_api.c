@@ -65,7 +65,13 @@ static void drop(reply *r)
 static bool has(const bz_json_node *object, const char *key, const char *part)
 {
     const bz_str text = bz_json_string(bz_json_get(object, key));
-    return text.len && strlen(part) <= text.len && memmem(text.data, text.len, part, strlen(part));
+    const size_t n = strlen(part);
+    for (size_t at = 0; text.len && at + n <= text.len; at++) {
+        if (memcmp(text.data + at, part, n) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const bz_json_node *choice(const reply *r)

@@ -346,15 +346,32 @@ static void calls(void)
 static char *line;
 static size_t line_cap;
 
+/* Not getline, which Windows does not have; -> its length, 0 at the end. */
+static size_t read_line(void)
+{
+    size_t n = 0;
+    for (int c = 0; c != '\n' && (c = getc(stdin)) != EOF;) {
+        if (n == line_cap) {
+            line_cap = 2 * line_cap + 4096;
+            line = realloc(line, line_cap);
+            if (!line) {
+                abort();
+            }
+        }
+        line[n++] = (char)c;
+    }
+    return n;
+}
+
 static int print_walks(int walks, uint64_t seed)
 {
-    ssize_t n;
-    for (int number = 0; (n = getline(&line, &line_cap, stdin)) > 0; number++) {
+    size_t n;
+    for (int number = 0; (n = read_line()) > 0; number++) {
         bz_error err = {0};
         bz_grammar *g = NULL;
         bz_matcher *m = NULL;
         uint64_t random = seed + (uint64_t)number;
-        if (bz_grammar_new(&g, BZ_GRAMMAR_SCHEMA, line, (size_t)n, &err) != BZ_OK ||
+        if (bz_grammar_new(&g, BZ_GRAMMAR_SCHEMA, line, n, &err) != BZ_OK ||
             bz_matcher_new(&m, g, vocabulary, &err) != BZ_OK) {
             printf("%d !%s\n", number, err.text);
         }
@@ -380,8 +397,8 @@ static int print_walks(int walks, uint64_t seed)
 
 static int print_accepted(void)
 {
-    ssize_t n;
-    for (int number = 0; (n = getline(&line, &line_cap, stdin)) > 0; number++) {
+    size_t n;
+    for (int number = 0; (n = read_line()) > 0; number++) {
         bz_error err = {0};
         bz_grammar *g = NULL;
         bz_matcher *m = NULL;
@@ -389,7 +406,7 @@ static int print_accepted(void)
         const bz_json_node *pair;
         bz_json_buffer schema = {0};
         bz_json j;
-        if (bz_json_read(&pair, line, (size_t)n, &arena, &err) != BZ_OK) {
+        if (bz_json_read(&pair, line, n, &arena, &err) != BZ_OK) {
             return 1;
         }
         bz_json_init(&j, bz_json_to_buffer, &schema);

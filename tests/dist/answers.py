@@ -24,9 +24,9 @@ def here(program, *args):
     return p.stdout
 
 
-def answers(root, program, reference):
+def answers(root, program, reference, **how):
     """a prompt, without a network, to the last byte as in the build tree"""
-    out, _ = clean_root.run(root, program, *ASK)
+    out, _ = clean_root.run(root, program, *ASK, **how)
     same(out, here(reference, *ASK), "the answer")
     need("Pebble" in out, out)
 
@@ -53,10 +53,10 @@ def decodes(root, program, reference, name, kind):
     same(out, here(reference, *SEE, kind, f"{root}/media/{name}"), f"the answer about {name}")
 
 
-def serves(root, program, *command, read_only=False):
+def serves(root, program, *command, check=("ps", "--health"), **how):
     """the page, health, and a health check from inside"""
     command = command or ("serve", "--port", "0")
-    p = subprocess.Popen(clean_root.inside(root, program, *command, network=True, read_only=read_only),
+    p = subprocess.Popen(clean_root.inside(root, program, *command, network=True, **how),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_root.ENVIRONMENT)
     try:
         line = p.stdout.readline()
@@ -69,7 +69,7 @@ def serves(root, program, *command, read_only=False):
             got = r.read()
             need(r.status == 200 and text in got[:2000].lower() + got[:4], f"{path}: {r.status} {got[:200]!r}")
             c.close()
-        out, _ = clean_root.run(root, program, "ps", "--health", "--port", m.group(1), network=True)
+        out, _ = clean_root.run(root, program, *check, "--port", m.group(1), network=True, **how)
         same(out, '{"status":"ok"}\n', "what the health check prints")
     finally:
         # unshare waits for the server, its only child, and ends with the same status

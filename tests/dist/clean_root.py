@@ -14,23 +14,23 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/tmp", "LC_ALL"
 SKIPPED = re.compile(r"/usr/(share/(doc|man|locale|info|lintian)|lib/locale)/")
 
 ENTER = """set -e
-root=$1; how=$2; shift 2
+root=$1; how=$2; who=$3; shift 3
 if [ -d "$root/dev" ]; then mount --rbind /dev "$root/dev"; fi
 if [ -d "$root/proc" ]; then mount -t proc proc "$root/proc"; fi
 case $how in *ro*) mount --bind "$root" "$root"; mount -o remount,bind,ro "$root"
     if [ -d "$root/tmp" ]; then mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"; fi
     mount --rbind /dev "$root/dev"; mount -t proc proc "$root/proc" ;; esac
-case $how in *user*) exec chroot --userspec=%s "$root" "$@" ;; esac
+case $how in *user*) exec chroot --userspec="$who" "$root" "$@" ;; esac
 exec chroot "$root" "$@"
-""" % NOBODY
+"""
 
 
-def inside(root, *command, network=False, read_only=False, as_root=False):
+def inside(root, *command, network=False, read_only=False, as_root=False, user=NOBODY):
     """the command line that runs `command` in `root`"""
     how = "+".join((["ro"] if read_only else []) + (["user"] if os.geteuid() == 0 and not as_root else []))
     spaces = ["--mount", "--pid", "--fork", "--kill-child", *([] if network else ["--net"])]
     spaces += [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    return ["unshare", *spaces, "sh", "-c", ENTER, "enter", root, how, *command]
+    return ["unshare", *spaces, "sh", "-c", ENTER, "enter", root, how, user, *command]
 
 
 def run(root, *command, code=0, stdin="", env=None, **how):

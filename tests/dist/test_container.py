@@ -64,9 +64,11 @@ def main(box):
     clean_root.empty(root)  # what a runtime mounts
     environment = dict(e.split("=", 1) for e in state["config"]["Env"])
     program = os.path.join(environment["PATH"], state["config"]["Entrypoint"][0])
-    case("an answer", answers.answers, root, program, PROGRAM)
+    user = state["config"]["User"]
+    case("an answer", lambda: answers.answers(root, program, PROGRAM, user=user))
     command = ["0" if word == "11435" else word for word in state["config"]["Cmd"]]  # the port may be in use here
-    case("it serves, and its health check answers, on a root that is read-only", lambda: answers.serves(root, program, *command, read_only=True))
+    case("it serves, and its health check answers, on a root that is read-only", lambda: answers.serves(
+        root, program, *command, check=state["config"]["Healthcheck"]["Test"][2:], read_only=True, user=user))
 
 
 with tempfile.TemporaryDirectory(prefix="bezel-container-") as folder:

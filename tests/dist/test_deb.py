@@ -3,7 +3,7 @@
 
   test_deb.py FOLDER PROGRAM     the folder with the packages, and the program of the build tree
 
-In full it also runs lintian and every decoder, and builds an example with the -dev package.
+In full it also runs lintian and every decoder, and installs the library's packages beside a compiler.
 """
 import glob
 import gzip
@@ -111,18 +111,18 @@ def lintian(debs):
     need(p.returncode == 0 and not found, f"status {p.returncode}: {found} {p.stderr}")
 
 
-def develops(debs, box):
-    """an example, compiled with the -dev package and run with the library's"""
-    sysroot = os.path.join(box, "dev")
-    for name in ("libbezel0.1", "libbezel-dev"):
-        subprocess.run(["dpkg-deb", "-x", debs[name], sysroot], check=True)
-    lib = sysroot + "/usr/lib/x86_64-linux-gnu"
-    flags = subprocess.run(["pkg-config", "--define-variable=prefix=" + sysroot + "/usr", "--cflags", "--libs", "bezel"], check=True, capture_output=True, text=True,
-                           env={**os.environ, "PKG_CONFIG_PATH": lib + "/pkgconfig"}).stdout.split()
-    subprocess.run(["cc", "-o", box + "/complete", sysroot + "/usr/share/doc/bezel/examples/complete.c", *flags], check=True)
-    p = subprocess.run([box + "/complete", "models/pebble.gguf", "Once", "8"], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": lib})
-    need(p.returncode == 0 and len(p.stdout) > 5, p.stdout + p.stderr)
-    linked = subprocess.run(["readelf", "-d", box + "/complete"], capture_output=True, text=True).stdout
+def develops(debs, root):
+    """dpkg installs both packages beside Debian's compiler, and nothing else; an example is built and run there"""
+    need("gcc" in clean_root.debian(root, [["gcc"], ["libc6-dev"], ["pkg-config"], *wanted(debs, "libbezel0.1", "libbezel-dev")]), "no compiler")
+    os.makedirs(root + "/debs")
+    subprocess.run(["cp", debs["libbezel0.1"], debs["libbezel-dev"], "models/pebble.gguf", root + "/debs/"], check=True)
+    files = ["/debs/" + os.path.basename(debs[n]) for n in ("libbezel0.1", "libbezel-dev")]
+    clean_root.run(root, "dpkg", "-i", *files, as_root=True)
+    build = "gcc -o /tmp/complete /usr/share/doc/bezel/examples/complete.c $(pkg-config --cflags --libs bezel)"
+    clean_root.run(root, "sh", "-c", build)
+    out, _ = clean_root.run(root, "/tmp/complete", "/debs/pebble.gguf", "Once", "8")
+    need(len(out) > 5, out)
+    linked = subprocess.run(["readelf", "-d", root + "/tmp/complete"], capture_output=True, text=True).stdout
     need("libbezel.so.0.1" in linked, linked)
 
 
@@ -153,7 +153,7 @@ def main(box):
     if FULL:
         case("dpkg refuses without a dependency", refuses_without_what_it_needs, os.path.join(box, "poor"), debs)
         case("lintian is content", lintian, debs)
-        case("an example with the -dev package", develops, debs, box)
+        case("the library's packages: an example is built and runs", develops, debs, os.path.join(box, "dev"))
 
 
 with tempfile.TemporaryDirectory(prefix="bezel-deb-") as folder:

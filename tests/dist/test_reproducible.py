@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A release is made again, from its own source archive in another folder and without a compiler cache: the same bytes.
 
-  test_reproducible.py FOLDER     what `make dist` made
+  test_reproducible.py FOLDER PROGRAM     what `make dist` made, and the program of the build tree
 
 Packages of registries and the archives of build/static are those of this checkout. SYSTEMS in the environment: as for make dist.
 """
@@ -12,10 +12,13 @@ import sys
 import tarfile
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from cases import case, finish, need, same  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import answers  # noqa: E402
+import clean_root  # noqa: E402
+from answers import need, same  # noqa: E402
+from cases import case, finish  # noqa: E402
 
-FOLDER = os.path.abspath(sys.argv[1])
+FOLDER, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 # What setup.sh installed. Folders, so that nothing of this checkout is written: make finds links complete.
 INSTALLED = ("node", "static", "zig", "web/node_modules", "web/installed.json", "web/package.json", "web/package-lock.json")
 
@@ -50,6 +53,19 @@ def again(top):
     need(p.returncode == 0, p.stdout[-1500:])
 
 
+def installs(top, box):
+    """`make install` of the source archive, in a root with the libraries that the Debian package declares"""
+    root = os.path.join(box, "root")
+    [deb] = glob.glob(f"{FOLDER}/bezel_*.deb")
+    depends = subprocess.run(["dpkg-deb", "-f", deb, "Depends"], capture_output=True, text=True, check=True).stdout
+    clean_root.debian(root, [g for g in clean_root.names(depends) if not g[0].startswith("bezel")])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    p = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "install", f"DESTDIR={root}"], cwd=top, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    need(p.returncode == 0, p.stdout[-1500:])
+    answers.answers(root, "/usr/local/bin/bezel", PROGRAM)
+    answers.serves(root, "/usr/local/bin/bezel")
+
+
 def same_bytes(top, systems):
     first, second = sums(FOLDER), sums(top + "/build/dist")
     if not systems:
@@ -59,10 +75,12 @@ def same_bytes(top, systems):
 
 
 with tempfile.TemporaryDirectory(prefix="a-folder-with-another-name-") as folder:
+    os.chmod(folder, 0o755)
     state = {}
     case("the list of checksums is complete and right", complete)
     case("the source archive has the sources only", lambda: state.update(top=unpack(folder)))
     if state:
         case("make dist in another folder", again, state["top"])
         case("the same bytes", same_bytes, state["top"], os.environ.get("SYSTEMS"))
+        case("make install of the source archive: an answer, and the page", installs, state["top"], folder)
 sys.exit(finish())
