@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures the GPU figures of docs/SPEED.md on synthetic models, which it generates (python3 with numpy; up to 60 GB of disk).
 #
-#   bench/gpu-figures.sh OUT [PART...]     PART: text media diffusion products adapters kv structured embeddings; default: all
+#   bench/gpu-figures.sh OUT [PART...]     PART: text prompts media diffusion products adapters kv structured embeddings; default: all
 #
 # The full output of each run is written to OUT. Environment: BEZEL, the command of the program (build/bezel; with a
 # bundle "sh gpu-bundle/run.sh bezel"); BENCH and MEAN, likewise for bench_gpu_kernels and bench_gpu_mean; MODELS, the
@@ -30,7 +30,7 @@ report() { # report NAME COMMAND...: goes on after a failure
     head -n 40 "$out/$name.txt"
 }
 
-for part in ${*:-text media diffusion products adapters kv structured embeddings}; do
+for part in ${*:-text prompts media diffusion products adapters kv structured embeddings}; do
     case $part in
     text)
         for shape in e2b e4b 12b 26b-a4b; do
@@ -44,6 +44,11 @@ for part in ${*:-text media diffusion products adapters kv structured embeddings
         done
         report text-e2b-file $bezel bench "$models/e2b.gguf" -p 512 -n 128 --repeat 3 --device gpu --ple file
         report text-e2b-exact $bezel bench "$models/e2b.gguf" -p 16 -n 128 --repeat 3 --device gpu --exact
+        ;;
+    prompts) # docs/SCALE.md
+        made e2b.gguf tools/gemma4_synth.py e2b "$models/e2b.gguf" --type q4_k_m --quiet
+        report prompts-short python3 bench/bench_prompts.py "$models/e2b.gguf" --bezel "$bezel" --device gpu --count 1024 --parallel 64
+        report prompts-long python3 bench/bench_prompts.py "$models/e2b.gguf" --bezel "$bezel" --device gpu --count 256 --parallel 64 --words 400 --tokens 200 --ctx 1024
         ;;
     media)
         made small.gguf tools/gemma4_synth.py tiny-e "$models/small.gguf" --type q4_k_m --quiet
