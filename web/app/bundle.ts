@@ -33,8 +33,11 @@ const chunks = ["math_chunk", "pdf_chunk"];
 const included = ["@jitl/quickjs-ffi-types", "@jitl/quickjs-wasmfile-release-sync", "devlop", "highlight.js", "katex", "lowlight", "marked", "pdfjs-dist", "quickjs-emscripten-core"];
 const workers = ["highlight_worker", "sandbox_worker"];
 
-/** Packages are found as Node finds them, by their exports: the paths of tsconfig.json are for tsc. */
-const common: BuildOptions = { nodePaths: [packages], tsconfigRaw: {}, bundle: true, format: "esm", target: "es2022", minify: true, legalComments: "none", logLevel: "warning" };
+/**
+ * Packages are found as Node finds them, by their exports: the paths of tsconfig.json are for tsc. Source maps name files by the
+ * paths they are found at, also where build/web/node_modules is a link, so that they do not depend on the machine.
+ */
+const common: BuildOptions = { nodePaths: [packages], preserveSymlinks: true, tsconfigRaw: {}, bundle: true, format: "esm", target: "es2022", minify: true, legalComments: "none", logLevel: "warning" };
 
 async function bundle(entry: string, outfile: string, more: BuildOptions = {}): Promise<void> {
     await build({ ...common, entryPoints: [entry], outfile, sourcemap: "linked", sourcesContent: true, ...more });
