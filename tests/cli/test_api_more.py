@@ -128,7 +128,7 @@ def generate(s):
     same(s.get("/api/ps")["models"][0]["name"], "pebble", "loaded")
     same(s.post("/api/generate", {"model": "pebble", "keep_alive": 0})["done_reason"], "unload", "unload")
     same(s.get("/api/ps")["models"], [], "unloaded")
-    for change, word in (({"suffix": "x"}, "suffix"), ({"template": "x"}, "template"), ({"format": {"not": {}}}, "#/not"), ({"prompt": 3}, "prompt"), ({"context": ["a"]}, "context"), ({"context": [10**8]}, "token"),
+    for change, word in (({"suffix": "x"}, "suffix"), ({"template": "x"}, "template"), ({"format": {"$ref": "other.json"}}, "#/$ref"), ({"prompt": 3}, "prompt"), ({"context": ["a"]}, "context"), ({"context": [10**8]}, "token"),
                          ({"raw": True, "images": [IMAGE]}, "raw")):
         need(word in s.expect(400, "POST", "/api/generate", {**body, **change})["error"], str(change))
 
@@ -250,9 +250,9 @@ def structured(s):
     same(called["finish_reason"], "tool_calls", "the reason of a forced call")
     value = json.loads(called["message"]["tool_calls"][0]["function"]["arguments"])
     need(sorted(value) == ["age", "name"] and 0 <= value["age"] <= 120, str(value))
-    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"items": {"not": {}}}}}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"items": {"$ref": "other.json"}}}}
     error = s.expect(400, "POST", "/v1/chat/completions", {"messages": ask, "response_format": form})["error"]
-    need(error["code"] == "bad_schema" and "#/items/not" in error["message"], str(error))
+    need(error["code"] == "bad_schema" and "#/items/$ref" in error["message"], str(error))
 
 
 def long_chat(turns, **more):

@@ -120,7 +120,7 @@ def forms():
         text = "".join(t.text for t in session.generate(grammar=grammar))
         need(len(text) == 5 and text.isdigit(), text)
         grammar.close()
-    refused(bezel.BadSchema, "bad_schema", "#/not", model.chat, "x", response_format={"type": "json_schema", "json_schema": {"schema": {"not": {}}}})
+    refused(bezel.BadSchema, "bad_schema", "#/$ref", model.chat, "x", response_format={"type": "json_schema", "json_schema": {"schema": {"$ref": "other.json"}}})
     refused(bezel.BadSchema, "bad_schema", "", bezel.Grammar, gbnf="root ::= nothing")
     refused(bezel.BadRequest, "bad_request", "one of gbnf", bezel.Grammar)
 
