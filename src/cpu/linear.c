@@ -15,8 +15,8 @@ enum {
     /* Tasks that multiply few rows: weights of each, two to thirty microseconds, and how many each
      * thread gets where that allows it. The longer a task reads on, the less of what was fetched
      * ahead belongs to another thread. */
-    LEAST_WEIGHTS = 131072,
-    MOST_WEIGHTS = 2097152,
+    MIN_WEIGHTS = 131072,
+    MAX_WEIGHTS = 2097152,
     TASKS_PER_THREAD = 8
 };
 
@@ -41,7 +41,7 @@ uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
     const bz_weight_info *w = bz_weight_of(c->weights, step->w[0]);
     uint64_t tile;
     if (cpu_uses_products(c, step) && rows <= BZ_FEW_ROWS && step->op == BZ_OP_LINEAR) {
-        const uint64_t least = LEAST_WEIGHTS / w->ne[0], most = MOST_WEIGHTS / w->ne[0];
+        const uint64_t least = MIN_WEIGHTS / w->ne[0], most = MAX_WEIGHTS / w->ne[0];
         tile = w->ne[1] / (TASKS_PER_THREAD * bz_pool_threads(c->pool));
         tile = (tile < least ? least : tile > most ? most : tile) / 16 * 16;
         tile = tile < 16 ? 16 : tile;

@@ -14,7 +14,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { L = 8, MOST_R = 2 /* rows of activations that share a step */ };
+enum { L = 8, MAX_SHARED = 2 /* rows of activations that share a step */ };
 
 /* ---- how the weights of a type are multiplied ---- */
 
@@ -527,7 +527,7 @@ typedef __m256 (*step_function)(__m256 a, const uint8_t *at, const few_row *x, s
  * as nothing is stored in between. bytes: of the 256 values that a step takes. */
 INLINE void add_row(const size_t R, const step_function step, const size_t bytes,
                     const uint8_t *blocks, size_t row_bytes, const few_row *x, size_t k,
-                    __m256 a[MOST_R])
+                    __m256 a[MAX_SHARED])
 {
     for (size_t r = 0; r < R; r++)
         a[r] = _mm256_setzero_ps();
@@ -550,9 +550,9 @@ INLINE void rows8(const size_t R, const step_function step, const size_t bytes,
                   const uint8_t *blocks, size_t row_bytes, size_t n, const few_row *x, size_t k,
                   float *out, size_t stride)
 {
-    __m256i lanes[MOST_R][8];
+    __m256i lanes[MAX_SHARED][8];
     for (size_t i = 0; i < n; i++) {
-        __m256 a[MOST_R];
+        __m256 a[MAX_SHARED];
         add_row(R, step, bytes, blocks + i * row_bytes, row_bytes, x, k, a);
         for (size_t r = 0; r < R; r++)
             lanes[r][i] = _mm256_castps_si256(a[r]);
@@ -575,8 +575,9 @@ INLINE void rows_of(const step_function step, const size_t G, const row_order *o
         const uint8_t *at = blocks + c * row_bytes;
         const size_t n = count - c < 8 ? count - c : 8;
         size_t r = 0;
-        for (; r + MOST_R <= rows; r += MOST_R)
-            rows8(MOST_R, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c, stride);
+        for (; r + MAX_SHARED <= rows; r += MAX_SHARED)
+            rows8(MAX_SHARED, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c,
+                  stride);
         for (; r < rows; r++)
             rows8(1, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c, stride);
     }

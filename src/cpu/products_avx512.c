@@ -13,7 +13,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { L = 16, MOST_R = 4 /* rows of activations that share a step */ };
+enum { L = 16, MAX_SHARED = 4 /* rows of activations that share a step */ };
 
 /* ---- reductions ---- */
 
@@ -546,9 +546,9 @@ typedef struct block_form {
 /* a[r] of one weight row for R rows of activations. A step's unpacked weights serve all of them,
  * as nothing is stored in between. */
 INLINE void add_row(const size_t R, const block_form f, const uint8_t *blocks, const few_row *x,
-                    size_t k, __m512 a[MOST_R])
+                    size_t k, __m512 a[MAX_SHARED])
 {
-    enum { MOST = 16 * 34 };
+    enum { MAX_BYTES = 16 * 34 };
     const size_t round_bytes = 16 * f.G / f.values * f.size, whole = k / (16 * f.G);
     for (size_t r = 0; r < R; r++)
         a[r] = _mm512_setzero_ps();
@@ -563,7 +563,7 @@ INLINE void add_row(const size_t R, const block_form f, const uint8_t *blocks, c
         }
     }
     if (t < x->rounds) {
-        uint8_t rest[MOST] = {0};
+        uint8_t rest[MAX_BYTES] = {0};
         memcpy(rest, blocks + t * round_bytes, k / f.values * f.size - t * round_bytes);
         for (size_t r = 0; r < R; r++) {
             const few v = few_at(&x[r], f.G, t);
@@ -577,9 +577,9 @@ INLINE void add_row(const size_t R, const block_form f, const uint8_t *blocks, c
 INLINE void rows16(const size_t R, const block_form f, const uint8_t *blocks, size_t n,
                    const few_row *x, size_t k, float *out, size_t stride)
 {
-    __m512i lanes[MOST_R][16];
+    __m512i lanes[MAX_SHARED][16];
     for (size_t i = 0; i < n; i++) {
-        __m512 a[MOST_R];
+        __m512 a[MAX_SHARED];
         add_row(R, f, blocks + i * (k / f.values * f.size), x, k, a);
         for (size_t r = 0; r < R; r++)
             lanes[r][i] = _mm512_castps_si512(a[r]);
@@ -601,8 +601,8 @@ INLINE void rows_of(const block_form f, const row_order *order, const uint8_t *b
         const uint8_t *at = blocks + c * (k / f.values * f.size);
         const size_t n = count - c < 16 ? count - c : 16;
         size_t r = 0;
-        for (; r + MOST_R <= rows; r += MOST_R)
-            rows16(MOST_R, f, at, n, x + r, k, out + r * stride + c, stride);
+        for (; r + MAX_SHARED <= rows; r += MAX_SHARED)
+            rows16(MAX_SHARED, f, at, n, x + r, k, out + r * stride + c, stride);
         for (; r + 2 <= rows; r += 2)
             rows16(2, f, at, n, x + r, k, out + r * stride + c, stride);
         if (r < rows)
