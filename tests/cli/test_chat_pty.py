@@ -471,8 +471,10 @@ def as_in_ollama(chat):
         same(c.say(line), answer + ("\n" if answer else "") + ">>>", line)
     need(re.search(r"^  format +json$", c.say("/set"), re.M), c.screen.text())
     need("none.json: No such file" in c.say("/set format none.json") and re.search(r"^  format +json$", c.say("/set"), re.M), c.screen.text())
+    c.say("/set nothink")  # thoughts are free of the grammar
     c.say("/set grammar " + rules)
-    need(c.say("Why?").split("\n")[0] in ("yes", "no"), "an answer of a grammar: " + c.screen.text())
+    answer = c.say("Why?")
+    need(answer.split("\n")[0] in ("yes", "no"), f"an answer of a grammar: {answer!r}")
     same(c.say("/set noformat"), ">>>", "/set noformat")
     same(c.say("Why?"), "The sky\n\n>>>", "a free answer")
     need("temperature" in c.say("/? set") and "num_ctx" in c.say("/set parameter"), c.screen.text())
