@@ -63,7 +63,7 @@ def main():
     ap.add_argument("--threads", type=int, default=0)
     ap.add_argument("--ctx", type=int, default=512)
     ap.add_argument("--cpu", action="store_true", help="count processor time")
-    ap.add_argument("--repeat", type=int, default=1, help="the best of so many runs")
+    ap.add_argument("--repeat", type=int, default=1, help="the best of this many runs")
     a = ap.parse_args()
     if a.tokens < 2:
         sys.exit("bench_prompts.py: --tokens must be at least 2")

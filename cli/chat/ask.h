@@ -36,7 +36,7 @@ typedef struct ask_options {
     bool show_progress;    /* a progress line until the first part */
     bool reports_thinking; /* thinking counts as a part: it removes the progress line */
     bz_encoder *encoder;   /* for media; NULL: they are refused */
-    uint32_t video_frames; /* at most so many of a video; 0: the default */
+    uint32_t video_frames; /* at most this many of a video; 0: the default */
     media_cache *cache; /* encoded media to reuse; new ones are added. NULL: all files are read */
     void (*on_shift)(void *user, const bz_turn *turn); /* it was shortened; may be NULL */
     void *shift_user;

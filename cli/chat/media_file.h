@@ -17,7 +17,7 @@ typedef struct media_file_features {
 
 typedef struct media_file_options {
     bool progress;            /* show a progress line */
-    uint32_t video_frames;    /* at most so many of a video; 0: BZ_VIDEO_FRAMES */
+    uint32_t video_frames;    /* at most this many of a video; 0: BZ_VIDEO_FRAMES */
     media_file_callback note; /* NULL: no notes */
     void *user;
     media_file_features *features; /* gets the input of the tower; may be NULL */

@@ -11,7 +11,7 @@ enum {
     MAX_TILE = 64,        /* weight rows of a task */
     MIN_TASKS = 4,        /* if there are few weight rows: those of an adapter */
     ROW_BLOCK = 32,       /* activation rows that stay in the cache */
-    DIRECT_ROWS = 3,      /* with up to so many, F16 and BF16 need no f32 copy */
+    DIRECT_ROWS = 3,      /* with up to this many, F16 and BF16 need no f32 copy */
     /* Tasks that multiply few rows: weights of each, two to thirty microseconds, and how many each
      * thread gets where that allows it. The longer a task reads on, the less of what was fetched
      * ahead belongs to another thread. */

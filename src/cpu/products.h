@@ -19,7 +19,7 @@
 #include "cpu/kernels.h"
 
 enum {
-    BZ_FEW_ROWS = 8,     /* up to so many activation rows `rows` is faster than `multiply` */
+    BZ_FEW_ROWS = 8,     /* activation rows up to which `rows` is faster than `multiply` */
     BZ_BLOCK_ROWS = 6,   /* activation rows of a block */
     BZ_PRODUCT_TILE = 32 /* weight rows that pack puts side by side */
 };
