@@ -9,10 +9,11 @@
  *         a_j += products_g * (s_g * d_g), then a_j -= m_g * (d_g * sum of the group's q)
  *   out = ((a_0 + a_1) + ...) + a_(L-1)
  *
- * For few activation rows (`rows`) a vector holds the sums a_j of one weight row, and weights are
- * not stored anywhere; with 128 bits, one a_j of four unpacked weight rows. For many, a vector
- * holds one a_j of L weight rows, which are packed side by side (`pack`), and several activation
- * rows share each load (`multiply`). Both give the same bits. */
+ * For few activation rows (`rows`) a vector holds the sums a_j of one weight row and one activation
+ * row. Weights are not stored anywhere: what a step unpacks serves several activation rows while it
+ * is in registers. With 128 bits a vector holds one a_j of four unpacked weight rows. For many
+ * activation rows a vector holds one a_j of L weight rows, which are packed side by side (`pack`),
+ * and several activation rows share each load (`multiply`). Both give the same bits. */
 #ifndef BZ_CPU_PRODUCTS_H
 #define BZ_CPU_PRODUCTS_H
 
