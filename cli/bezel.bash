@@ -58,7 +58,10 @@ _bezel() {
     --dir) _bezel_folders "$word" ;;
     --format) _bezel_files .json "$word" ;;
     --kv) _bezel_words "f16 q8 q4" "$word" ;;
-    --draft) _bezel_words "lookup off" "$word" ;;
+    --draft)
+        _bezel_files .gguf "$word"
+        _bezel_words "lookup off" "$word"
+        ;;
     --grammar) _bezel_files .gbnf "$word" ;;
     --prompts) _bezel_files .jsonl "$word" ;;
     --task) _bezel_words "query document question-answering fact-checking classification clustering similarity code-retrieval summarization" "$word" ;;

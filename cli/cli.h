@@ -88,6 +88,7 @@ typedef struct cli_options {
     bool wgsl;    /* show: a GPU kernel instead of a model; positional: its name and a block type */
     bool think, no_think, show_thinking, hide_thinking, no_color;
     bool media;  /* bench: images and audio */
+    bool drafts; /* run: of the store's drafter, unless --draft says otherwise */
     bool open;   /* serve */
     bool health; /* ps */
 } cli_options;

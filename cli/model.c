@@ -62,17 +62,20 @@ bz_draft_kind cli_draft(const cli_options *o)
 {
     return !o->draft                         ? BZ_DRAFT_DEFAULT
            : strcmp(o->draft, "lookup") == 0 ? BZ_DRAFT_LOOKUP
-                                             : BZ_DRAFT_OFF;
+           : strcmp(o->draft, "off") == 0    ? BZ_DRAFT_OFF
+                                             : BZ_DRAFT_MODEL;
 }
 
-static bool check_draft(const cli_options *o, int *exit_code)
+/* The file of the drafter: the one that --draft names, or the store's. NULL: none. */
+static const char *drafter_of(const cli_options *o, const bz_store_model *found)
 {
-    if (!o->draft || strcmp(o->draft, "lookup") == 0 || strcmp(o->draft, "off") == 0) {
-        return true;
+    switch (cli_draft(o)) {
+    case BZ_DRAFT_DEFAULT: return o->drafts ? found->draft : NULL;
+    case BZ_DRAFT_MODEL: return o->draft;
+    case BZ_DRAFT_OFF:
+    case BZ_DRAFT_LOOKUP: break;
     }
-    fprintf(stderr, "bezel: unknown way to draft '%s'; use lookup or off.\n", o->draft);
-    *exit_code = EXIT_USAGE;
-    return false;
+    return NULL;
 }
 
 /* Layers that do not fit make every pass slower. */
@@ -89,15 +92,32 @@ static void report_streaming(const bz_model *model)
     }
 }
 
+/* A model of the store is used without its drafter if that fits another model only. */
+static bz_status open_file(const cli_options *o, cli_model *m, const char *mmproj,
+                           bz_open_options *options, bz_error *err)
+{
+    bz_status status = bz_model_open_file(&m->model, m->store.path, mmproj, options, err);
+    if (status == BZ_BAD_FILE && options->draft && !o->draft) {
+        const bz_error why = *err;
+        options->draft = NULL;
+        *err = (bz_error){0};
+        status = bz_model_open_file(&m->model, m->store.path, mmproj, options, err);
+        if (status == BZ_OK) {
+            term_idle();
+            fprintf(stderr, "bezel: the drafter of %s is not used: %s\n", m->store.name, why.text);
+        }
+    }
+    return status;
+}
+
 /* Opens on the device that the options name, or mean: the GPU where there is one that takes the
  * model, else the CPU. One line says which, and why. */
 static bz_status open_on_device(const cli_options *o, cli_model *m, const char *mmproj,
                                 bz_open_options *options, bz_error *err)
 {
     char text[DEVICE_REASON];
-    const char *path = m->store.path;
     if (!o->device || strcmp(o->device, "auto") != 0) {
-        return bz_model_open_file(&m->model, path, mmproj, options, err);
+        return open_file(o, m, mmproj, options, err);
     }
     bool gpu = false;
     if (o->kernels) {
@@ -106,14 +126,14 @@ static bz_status open_on_device(const cli_options *o, cli_model *m, const char *
         gpu = device_find_gpu(text);
     }
     options->device = gpu ? "gpu" : "cpu";
-    bz_status status = bz_model_open_file(&m->model, path, mmproj, options, err);
+    bz_status status = open_file(o, m, mmproj, options, err);
     const bool no_fit = gpu && (status == BZ_OUT_OF_MEMORY || status == BZ_NO_ADAPTER ||
                                 status == BZ_DEVICE_LOST || status == BZ_UNSUPPORTED_MODEL);
     if (no_fit) {
         bz_error why = *err;
         *err = (bz_error){0};
         options->device = "cpu";
-        status = bz_model_open_file(&m->model, path, mmproj, options, err);
+        status = open_file(o, m, mmproj, options, err);
         snprintf(text, sizeof text, "%.*s", (int)strcspn(why.text, "."), why.text);
     }
     if (status == BZ_OK && !o->quiet) {
@@ -131,7 +151,7 @@ static bool open_model(const cli_options *o, cli_model *m, bool adapted, int *ex
     bz_error err = {0};
     uint64_t memory;
     *m = (cli_model){0};
-    if (!check_device(o, exit_code) || !check_draft(o, exit_code) ||
+    if (!check_device(o, exit_code) ||
         !cli_read_memory("--gpu-memory", o->gpu_memory, &memory, exit_code)) {
         return false;
     }
@@ -152,7 +172,8 @@ static bool open_model(const cli_options *o, cli_model *m, bool adapted, int *ex
                                .device = o->device,
                                .ple = o->ple,
                                .gpu_memory = memory,
-                               .host = &host};
+                               .host = &host,
+                               .draft = drafter_of(o, found)};
     status = open_on_device(o, m, mmproj, &options, &err);
     if (status == BZ_OK && adapted) {
         status = adapters_open(o, m, &err);

@@ -172,10 +172,11 @@ typedef struct bz_open_options {
                             from the file. 0: all there is */
     bool headers_only;   /* read no weights: to inspect a model; it has no sessions */
     const bz_host *host; /* bz_model_open_file: callbacks while it is opened */
+    const char *draft;   /* bz_model_open_file: path of the model's drafter (BZ_DRAFT_MODEL) */
 } bz_open_options;
 
-/* Text model in one file or all its parts, in any order, and optionally its mmproj file. Names are
- * copied; data must outlive the model. */
+/* Text model in one file or all its parts, in any order, and optionally its mmproj file and its
+ * drafter. Names are copied; data must outlive the model. */
 BZ_API bz_status bz_model_open(bz_job **job, const bz_input *files, size_t n_files,
                                const bz_open_options *options, bz_error *err);
 /* The opened model, once its job is done; the caller owns it. */
@@ -353,10 +354,12 @@ BZ_API void bz_grammar_free(bz_grammar *grammar); /* jobs that use it keep it */
 /* Drafts: guesses of the next tokens, which one pass verifies together. They change how fast an
  * answer comes, never its text (on a GPU up to rounding). */
 typedef enum bz_draft_kind {
-    BZ_DRAFT_DEFAULT, /* off */
+    BZ_DRAFT_DEFAULT, /* MODEL if the model was opened with a drafter, else OFF */
     BZ_DRAFT_OFF,
-    BZ_DRAFT_LOOKUP /* what followed the last tokens where they occurred before, in the prompt or
-                       the answer */
+    BZ_DRAFT_LOOKUP, /* what followed the last tokens where they occurred before, in the prompt or
+                        the answer */
+    BZ_DRAFT_MODEL   /* the drafter's: a small model, made for the large one, whose file is opened
+                        with it */
 } bz_draft_kind;
 
 typedef struct bz_generate_options {

@@ -179,17 +179,28 @@ static void test_bad(void)
         {"two text models",
          {WHOLE("one.gguf", "gemma4", "x"), WHOLE("two.gguf", "gemma4", "y")},
          BZ_BAD_REQUEST,
-         "one.gguf and two.gguf are two text models; open one at a time (only an mmproj file or "
-         "the parts of "
-         "a "
-         "split model belong together)"},
+         "one.gguf and two.gguf are two text models; open one at a time (only an mmproj file, a "
+         "drafter or the parts of a split model belong together)"},
         {"a text model and a part of another",
          {{"a-00001-of-00002.gguf", "gemma4", 0, 2, 2, "x"}, WHOLE("two.gguf", "gemma4", "y")},
          BZ_BAD_REQUEST,
          "a-00001-of-00002.gguf and two.gguf are two text models; open one at a time (only an "
-         "mmproj file or "
-         "the "
-         "parts of a split model belong together)"},
+         "mmproj file, a drafter or the parts of a split model belong together)"},
+        {"a drafter alone",
+         {WHOLE("small.gguf", "gemma4-assistant", "x")},
+         BZ_BAD_REQUEST,
+         "small.gguf holds only a drafter, which speeds up another model; add the text model's "
+         "GGUF "
+         "file"},
+        {"two drafters",
+         {WHOLE("m.gguf", "gemma4", "x"), WHOLE("one.gguf", "gemma4-assistant", "y"),
+          WHOLE("two.gguf", "gemma4-assistant", "z")},
+         BZ_BAD_REQUEST,
+         "one.gguf and two.gguf are both drafters; give one"},
+        {"a drafter in parts",
+         {WHOLE("m.gguf", "gemma4", "x"), {"d", "gemma4-assistant", 0, 2, 2, "y"}},
+         BZ_BAD_FILE,
+         "d is a drafter in parts, which is not supported"},
         {"mmproj alone",
          {WHOLE("mmproj.gguf", "clip", "x")},
          BZ_BAD_REQUEST,
@@ -389,7 +400,7 @@ static void test_flavor(void)
         {"vision tensors by their first names", "gemma4", "gemma4", "model.vision_tower.x",
          BZ_FLAVOR_OLLAMA},
         {"no tokenizer key", "gemma4", NULL, "a", BZ_FLAVOR_LLAMACPP},
-        {"another architecture", "gemma4-assistant", "llama", "v.x", BZ_FLAVOR_LLAMACPP},
+        {"another architecture", "llama", "llama", "v.x", BZ_FLAVOR_LLAMACPP},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin("flavor: %s", rows[i].title);

@@ -24,9 +24,9 @@ static const edit e_edits[] = {
     {"another architecture", SET_STR, "general.architecture", 0, "llama", NO,
      "This file's architecture is 'llama'; Bezel runs Gemma 4 (architectures 'gemma4' and "
      "'diffusion-gemma') and EmbeddingGemma ('gemma-embedding')."},
-    {"a drafter", SET_STR, "general.architecture", 0, "gemma4-assistant", NO,
-     "This file's architecture is 'gemma4-assistant'; Bezel runs Gemma 4 (architectures 'gemma4' "
-     "and 'diffusion-gemma') and EmbeddingGemma ('gemma-embedding')."},
+    {"a drafter", SET_STR, "general.architecture", 0, "gemma4-assistant", BZ_BAD_REQUEST,
+     "test.gguf holds only a drafter, which speeds up another model; add the text model's GGUF "
+     "file"},
     {"no block count", DROP_KEY, K "block_count", 0, NULL, BAD,
      "The key gemma4.block_count is missing, so this is not a complete Gemma 4 file."},
     {"no layers", SET_U32, K "block_count", 0, NULL, BAD,

@@ -61,9 +61,15 @@ static bz_tensor record_text(bz_plan *p)
     low = bz_expert_linear(p, x, ids, weight("experts_a", BZ_F32, D, RANK, EXPERTS), USED, "lows");
     bz_add_low_rank(p, gate_up, low, ids, weight("experts_b", BZ_F32, 16, RANK, EXPERTS * 2), USED,
                     0.5f, "add_low_rank_experts");
+    ids = BZ_NO_TENSOR;
+    bz_best(p, bz_linear(p, x, matrix("draft_head", D, VOCAB), "draft_head"), 1, 0, &ids, "best");
+    bz_tensor drafted = bz_embed_best(p, ids, 0, matrix("drafted", D, VOCAB), 1, "embed_best");
+    drafted = bz_concat(p, drafted, x, "concat");
+    bz_linear(p, drafted, matrix("pre", 2 * D, D), "pre");
     bz_cut(p, "cut");
     bz_mean_rows(p, x, "mean_rows");
     x = bz_take_rows(p, x, "take_rows");
+    bz_share(p, x, bz_shared_tensor(p, D, false), "share");
     x = bz_linear(p, x, matrix("head", D, VOCAB), "head");
     x = bz_softcap(p, x, 30, "softcap");
     bz_logit_stats(p, x, 0, &stats, "logit_stats");
@@ -139,8 +145,10 @@ static void break_weight(const bz_plan *p, bz_step *s)
     for (int i = 0; i < 3; i++) {
         w->ne[i] = ODD * right.ne[i] + 1;
         w->size = UINT64_MAX;
-        if (i != 1 || (s->op != BZ_OP_EMBED && s->op != BZ_OP_POSITION_EMBED)) {
-            must_fail(p, s, "a weight of another shape"); /* these tables may have any length */
+        const bool any_length =
+            s->op == BZ_OP_POSITION_EMBED || (s->op == BZ_OP_EMBED && !s->in[0].id);
+        if (i != 1 || !any_length) {
+            must_fail(p, s, "a weight of another shape");
         }
         *w = right;
     }
@@ -177,7 +185,7 @@ static void break_tensors(const bz_plan *p, bz_step *s, bz_tensor odd)
             s->out[i] = good.out[i];
         }
     }
-    if (s->in[0].id) {
+    if (s->in[0].id && s->op != BZ_OP_EMBED) { /* then the host's ids are embedded */
         s->in[0] = BZ_NO_TENSOR;
         must_fail(p, s, "no input");
         *s = good;
@@ -209,8 +217,13 @@ static void break_numbers(const bz_plan *p, bz_step *s)
         *s = good;
     }
     if (s->op == BZ_OP_ATTEND) {
-        s->window = cache.window + 1;
+        s->window = cache.window + 2; /* a drafter reads one position more than the model */
         must_fail(p, s, "a window that the cache does not keep");
+        *s = good;
+    }
+    if (s->op == BZ_OP_BEST || (s->op == BZ_OP_EMBED && s->in[0].id)) {
+        s->width = 1;
+        must_fail(p, s, "a column past the last");
         *s = good;
     }
     if (s->op == BZ_OP_TAKE_ROWS || s->op == BZ_OP_LOGIT_STATS || s->op == BZ_OP_SOFT_EMBED) {

@@ -12,7 +12,9 @@
 #include "cli/bench/bandwidth.h"
 #include "cli/bench/bench_batch.h"
 #include "cli/bench/bench_canvas.h"
+#include "cli/bench/bench_draft.h"
 #include "cli/bench/bench_media.h"
+#include "cli/bench/random_ids.h"
 #include "cli/device.h"
 #include "cli/os.h"
 #include "cli/output.h"
@@ -46,19 +48,6 @@ typedef struct bench {
     unsigned threads;
 } bench;
 
-/* Tokens from the whole vocabulary, so that every expert and every page of the tables is used. The
- * first token differs between runs, so that no run reuses what another computed. */
-static void fill_ids(const bench *b, unsigned run, size_t n)
-{
-    uint32_t vocab = bz_model_vocab(b->model);
-    uint64_t state = run * 0x9E3779B97F4A7C15u + 1;
-    for (size_t i = 0; i < n; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        b->ids[i] = (int32_t)((state >> 33) % vocab);
-    }
-    b->ids[0] = (int32_t)(run % vocab);
-}
-
 static bz_status run_job(bz_status started, bz_job *job, double *seconds, bz_error *err)
 {
     double t0 = cli_seconds();
@@ -73,7 +62,7 @@ static bz_status measure(bench *b, unsigned run, size_t prompt, unsigned answer,
                          double *decode_s, bz_error *err)
 {
     bz_job *job = NULL;
-    fill_ids(b, run, prompt);
+    bench_random_ids(b->ids, prompt, run, bz_model_vocab(b->model));
     bz_status status = bz_session_prefill(b->session, b->ids, prompt, NULL, &job, err);
     status = run_job(status, job, prefill_s, err);
     *decode_s = 0;
@@ -376,13 +365,14 @@ static int bench_model(bench *b)
 static int run(int argc, char **argv)
 {
     cli_options o = {.prompt_tokens = UINT_MAX, .max_tokens = 64, .repeat = 3};
-    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZQl3", 1, &o);
+    int code = cli_parse(&cli_bench_verb, argc, argv, "PnrTCkdEmjFXGaZQl3H", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
     }
     o.device = device_default(&o);
     const bool length_given = o.prompt_tokens != UINT_MAX;
-    o.prompt_tokens = length_given ? o.prompt_tokens : 512;
+    const bool drafts = cli_draft(&o) > BZ_DRAFT_OFF;
+    o.prompt_tokens = length_given ? o.prompt_tokens : drafts ? 64 : 512;
     if (!o.prompt_tokens || !o.repeat || o.repeat > MAX_RUNS) {
         return cli_usage_error("bench", !o.prompt_tokens ? "'-p' must be at least 1."
                                                          : "'--repeat' must be from 1 to 1000.");
@@ -392,6 +382,11 @@ static int run(int argc, char **argv)
                                o.max_tokens ? "'--sequences' must be from 1 to %d."
                                             : "'--sequences' needs '-n' of at least 1.",
                                BZ_BATCH_MAX_SLOTS);
+    }
+    if (drafts && (o.media || o.sequences || !o.max_tokens)) {
+        return cli_usage_error("bench",
+                               "'--draft' measures answers of one sequence: it needs '-n' of "
+                               "at least 1, and neither '--media' nor '--sequences'.");
     }
     bench b = {.o = &o};
     cli_model m;
@@ -409,6 +404,7 @@ static int run(int argc, char **argv)
     b.load_s = cli_seconds() - t0;
     code = o.media                    ? bench_media(&o, b.model, b.load_s)
            : o.sequences              ? bench_batch(&o, &m, b.load_s)
+           : drafts                   ? bench_draft(&o, &m, b.load_s)
            : bz_model_canvas(b.model) ? bench_canvas(&o, length_given, &m, b.load_s)
                                       : bench_model(&b);
     bz_session_free(b.session);
@@ -430,6 +426,9 @@ const cli_verb cli_bench_verb = {
     "  -n, --max-tokens N      tokens to generate (64); 0: measure only the prompt\n"
     "      --repeat N          number of runs (3)\n"
     "      --sequences N       measure N sequences that decode together, 1 to 64\n"
+    "      --draft FILE|lookup   measure drafts: what a round of 1 to 7 costs after a prompt of "
+    "64\n"
+    "                          tokens, and answers to a few questions with and without\n"
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
     "      --kernels NAME      avx512, avx2, dotprod, neon or plain\n"

@@ -8,6 +8,7 @@
 #include "bezel_batch.h"
 #include "bezel_debug.h"
 #include "cli/adapters.h"
+#include "cli/bench/random_ids.h"
 #include "cli/output.h"
 
 /* Tokens that a sequence may generate while the prompts of others are read: two per chunk. */
@@ -55,13 +56,7 @@ static bz_status start_all(batch_bench *b, unsigned run, bz_error *err)
         .size = sizeof go, .ignore_end = true, .sampling = {.greedy = true}};
     bz_status status = BZ_OK;
     for (uint32_t i = 0; i < o->sequences && status == BZ_OK; i++) {
-        const uint32_t number = run * o->sequences + i;
-        uint64_t state = number * 0x9E3779B97F4A7C15u + 1;
-        for (uint32_t k = 0; k < o->prompt_tokens; k++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            b->ids[k] = (int32_t)((state >> 33) % vocab);
-        }
-        b->ids[0] = (int32_t)(number % vocab);
+        bench_random_ids(b->ids, o->prompt_tokens, run * o->sequences + i, vocab);
         status = bz_batch_start(b->batch, b->ids, o->prompt_tokens, &go, &b->slot_of[i], err);
     }
     return status;

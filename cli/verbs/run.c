@@ -287,6 +287,7 @@ static int run(int argc, char **argv)
         return code;
     }
     o.device = device_default(&o);
+    o.drafts = !o.prompts;
     if (!o.prompt && o.model != none && is_prompt(o.model)) {
         o.prompt = o.model;
         o.model = none;
@@ -371,7 +372,8 @@ const cli_verb cli_run_verb = {
     "      --format json|FILE     answer with JSON, or as the JSON schema in FILE says\n"
     "      --grammar FILE         answer as the GBNF grammar in FILE says\n"
     "      --lora FILE[:SCALE]    apply a LoRA adapter; may be repeated\n"
-    "      --draft MODE           lookup: several tokens per pass, guessed ahead\n"
+    "      --draft FILE|lookup|off  several tokens per pass: guessed by a drafter, or\n"
+    "                             from the conversation\n"
     "      --no-think             answer without thinking\n"
     "      --think                think first (default, except for diffusion models)\n"
     "      --hide-thinking        do not print the thinking (default unless stdout is a terminal)\n"

@@ -65,15 +65,16 @@ def pebble() -> str:
 class Model:
     """Opens a GGUF file, or "pebble", the tiny model that comes with the package.
 
-    mmproj: the file of the vision and audio encoders of a model in two files. device: "auto" takes the GPU if there is one
+    mmproj: the file of the vision and audio encoders of a model in two files. drafter: the file of its drafter, which makes
+    answers faster. device: "auto" takes the GPU if there is one
     that is not emulated and the model opens there, else the CPU; `device` and `device_reason` say what it was. context:
     tokens of a conversation (0: the model's limit, at most 32,768). threads: 0 is one per processor. sessions: answers that
     can be open at the same time. kv: how keys and values are kept, "f16", "q8" or "q4". on_progress(done, total) is called with bytes while they are copied to a GPU.
 
     Threads may share a model. Close it (`with Model(...) as model`) to free its memory at once."""
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"], *, mmproj: Union[str, "os.PathLike[str]", None] = None, device: str = "auto",
-                 context: int = 0, threads: int = 0, sessions: int = 4, exact: bool = False, kv: Optional[str] = None, ple: Optional[str] = None, gpu_memory: int = 0,
+    def __init__(self, path: Union[str, "os.PathLike[str]"], *, mmproj: Union[str, "os.PathLike[str]", None] = None,
+                 drafter: Union[str, "os.PathLike[str]", None] = None, device: str = "auto", context: int = 0, threads: int = 0, sessions: int = 4, exact: bool = False, kv: Optional[str] = None, ple: Optional[str] = None, gpu_memory: int = 0,
                  image_tokens: int = 0, frame_tokens: int = 0, video_frames: int = s.VIDEO_FRAMES,
                  on_progress: Optional[Progress] = None) -> None:
         if sessions < 1:
@@ -84,7 +85,8 @@ class Model:
         self.context, self.threads, self.exact, self.kv = context, threads, exact, kv.encode() if kv else None
         self._media_sizes = (image_tokens, frame_tokens, video_frames)
         self.device, self.device_reason = _choose_device(device)
-        options = s.OpenOptions(device=self.device.encode(), ple=ple.encode() if ple else None, gpu_memory=gpu_memory)
+        options = s.OpenOptions(device=self.device.encode(), ple=ple.encode() if ple else None, gpu_memory=gpu_memory,
+                                draft=os.fsencode(drafter) if drafter else None)
         try:
             pointer = self._open(options, mmproj, on_progress)
         except (Aborted, KeyboardInterrupt):

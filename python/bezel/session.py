@@ -133,15 +133,17 @@ class Session:
                  repetition: float = 0, presence: float = 0, frequency: float = 0, seed: Optional[int] = None, ignore_end: bool = False,
                  stop: Sequence[str] = (), logprobs: bool = False, top_logprobs: int = 0, grammar: Optional[Grammar] = None,
                  draft: Optional[str] = None) -> Iterator[Token]:
-        """tokens after those held, as they come. Zero and None: what the file recommends. draft "lookup" guesses tokens ahead"""
-        if draft not in (None, "off", "lookup"):
-            raise BadRequest(f"draft is 'lookup' or 'off', not '{draft}'.")
+        """tokens after those held, as they come. Zero and None: what the file recommends. draft "lookup" guesses
+        tokens ahead from the text so far, "model" with the model's drafter, which is the default where there is one; "off" does not"""
+        drafts = {None: s.DRAFT_DEFAULT, "off": s.DRAFT_OFF, "lookup": s.DRAFT_LOOKUP, "model": s.DRAFT_MODEL}
+        if draft not in drafts:
+            raise BadRequest(f"draft is 'model', 'lookup' or 'off', not '{draft}'.")
         sampling = s.Sampling(temperature=0 if temperature is None else temperature if temperature > 0 else -1, top_k=top_k, top_p=top_p,
                               min_p=min_p, repetition=repetition, presence=presence, frequency=frequency,
                               seed=random_seed() if seed is None else seed)
         options = s.GenerateOptions(max_tokens=max_tokens, ignore_end=ignore_end, log_probs=logprobs or top_logprobs > 0,
                                     top_log_probs=top_logprobs, sampling=sampling,
-                                    draft={None: s.DRAFT_DEFAULT, "off": s.DRAFT_OFF, "lookup": s.DRAFT_LOOKUP}[draft])
+                                    draft=drafts[draft])
         if stop:
             texts = [text.encode() for text in ([stop] if isinstance(stop, str) else stop)]
             options.stop = (c.c_char_p * len(texts))(*texts)

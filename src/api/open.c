@@ -387,17 +387,25 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files,
 
 /* ---- by path -------------------------------------------------------------------- */
 
-static bz_status map_all(const char *path, const char *mmproj, bz_input *inputs, bz_os_map *maps,
-                         char **names, size_t *n, bz_error *err)
+/* The parts of the model at `path`, and the files beside it [n_beside], some of which are NULL. */
+static bz_status map_all(const char *path, const char *const *beside, uint32_t n_beside,
+                         bz_input *inputs, bz_os_map *maps, char **names, size_t *n, bz_error *err)
 {
     uint32_t number, count = 1;
     bool split = bz_split_name(path, &number, &count);
-    if (count + 1 > BZ_FILES_MAX) {
+    if (count + n_beside > BZ_FILES_MAX) {
         return bz_fail(err, BZ_BAD_REQUEST, "%s has %u parts; at most %d are supported.", path,
-                       count, BZ_FILES_MAX - 1);
+                       count, BZ_FILES_MAX - (int)n_beside);
     }
-    for (uint32_t i = 0; i < count + (mmproj != NULL); i++) {
-        const char *name = i == count ? mmproj : path;
+    const char *more[2] = {NULL};
+    uint32_t n_more = 0;
+    for (uint32_t i = 0; i < n_beside; i++) {
+        if (beside[i]) {
+            more[n_more++] = beside[i];
+        }
+    }
+    for (uint32_t i = 0; i < count + n_more; i++) {
+        const char *name = i < count ? path : more[i - count];
         size_t room = strlen(name) + 1;
         names[i] = malloc(room);
         if (!names[i]) {
@@ -447,7 +455,8 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
     bz_open_options o;
     bz_status status = BZ_READ_OPEN(&o, options, err);
     if (status == BZ_OK) {
-        status = map_all(path, mmproj, inputs, maps, names, &n, err);
+        const char *const beside[] = {mmproj, o.draft};
+        status = map_all(path, beside, 2, inputs, maps, names, &n, err);
     }
     if (status == BZ_OK) {
         status = bz_model_open(&job, inputs, n, &o, err);
@@ -460,6 +469,11 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
         m = status == BZ_OK ? bz_job_model(job) : NULL;
     }
     bz_job_free(job);
+    if (m && o.draft && !m->text.assistant) {
+        bz_model_free(m); /* the files are still ours: it has no maps yet */
+        m = NULL;
+        status = bz_fail(err, BZ_BAD_REQUEST, "%s is not a drafter.", o.draft);
+    }
     for (size_t i = 0; i < n; i++) {
         if (m) {
             m->files[i].map = maps[i]; /* the model unmaps them */

@@ -132,6 +132,8 @@ void cpu_mul_vector(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_geglu(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_softcap(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_concat(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_best(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 
 /* mean.c */
 void cpu_mean_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);

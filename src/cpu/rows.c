@@ -1,4 +1,5 @@
 /* Steps that work on one row at a time; formulas are in plan/plan.h. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,8 +41,9 @@ void cpu_embed(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const bz_step *s = job->step;
     const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
     size_t cols = (size_t)w->ne[0];
-    const uint8_t *source =
-        cpu_weight(c, s->w[0]) + (size_t)c->rows->id[row] * bz_row_bytes(w->type, cols);
+    const size_t id =
+        s->in[0].id ? (size_t)cpu_row(c, s->in[0], row)[s->width] : (size_t)c->rows->id[row];
+    const uint8_t *source = cpu_weight(c, s->w[0]) + id * bz_row_bytes(w->type, cols);
     float *out = cpu_row(c, s->out[0], row);
     if (s->accepts_soft && c->rows->soft && c->rows->soft[row]) {
         memcpy(out, c->rows->soft[row], cols * sizeof *out);
@@ -151,4 +153,29 @@ void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const bz_step *s = job->step;
     memcpy(cpu_row(c, s->out[0], row), cpu_row(c, s->in[0], c->rows->out[row] + s->first_row),
            cpu_info(c, s->out[0])->cols * sizeof(float));
+}
+
+void cpu_concat(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const size_t first = cpu_info(c, s->in[0])->cols, second = cpu_info(c, s->in[1])->cols;
+    float *out = cpu_row(c, s->out[0], row);
+    memcpy(out, cpu_row(c, s->in[0], row), first * sizeof *out);
+    memcpy(out + first, cpu_row(c, s->in[1], row), second * sizeof *out);
+}
+
+void cpu_best(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
+{
+    (void)worker;
+    const bz_step *s = job->step;
+    const float *z = cpu_row(c, s->in[0], row);
+    const uint32_t cols = cpu_info(c, s->in[0])->cols;
+    float top = -FLT_MAX;
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < cols; i++) { /* NaN is never greater */
+        best = z[i] > top ? i : best;
+        top = z[i] > top ? z[i] : top;
+    }
+    cpu_row(c, s->out[0], row)[s->width] = (float)best;
 }

@@ -4,6 +4,7 @@
 #include "cpu/schedule.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/os.h"
 #include "cpu/products.h"
@@ -11,7 +12,7 @@
 enum { COLUMN_TILE = 2048 };
 
 typedef struct needs {
-    size_t arena;
+    size_t arena, shared; /* bytes; `shared` of them hold what other plans left */
     size_t q8_bytes;
     uint32_t q8_rows;
     size_t tile_weights; /* largest tile * K */
@@ -49,6 +50,8 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
     case BZ_OP_MUL_VECTOR: job.run = cpu_mul_vector; break;
     case BZ_OP_TAKE_ROWS: job.run = cpu_take_rows; break;
     case BZ_OP_MEAN_ROWS: job.run = cpu_mean_rows; break;
+    case BZ_OP_CONCAT: job.run = cpu_concat; break;
+    case BZ_OP_BEST: job.run = cpu_best; break;
     case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
     case BZ_OP_ROPE: job.run = cpu_rope; break;
     case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;
@@ -177,7 +180,8 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
 
 /* ---- memory ---------------------------------------------------------------- */
 
-static bool grow_bytes(uint8_t **memory, size_t *have, size_t want)
+/* The first `keep` bytes stay. */
+static bool grow_bytes(uint8_t **memory, size_t *have, size_t want, size_t keep)
 {
     if (want <= *have) {
         return true;
@@ -186,7 +190,10 @@ static bool grow_bytes(uint8_t **memory, size_t *have, size_t want)
     if (!larger) {
         return false;
     }
-    bz_os_aligned_free(*memory); /* its contents need not survive */
+    if (keep && keep <= *have) {
+        memcpy(larger, *memory, keep);
+    }
+    bz_os_aligned_free(*memory);
     *memory = larger;
     *have = want;
     return true;
@@ -217,7 +224,7 @@ static bool reserve_scratch(cpu *c, const needs *need)
                       rows64 * sizeof(bz_q8) + packed + block;
         size_t have = 0;
         each = round_up(each);
-        if (!grow_bytes(&c->scratch_memory, &have, each * threads)) {
+        if (!grow_bytes(&c->scratch_memory, &have, each * threads, 0)) {
             return false;
         }
         c->scratch_weights = (uint32_t)weights;
@@ -269,9 +276,9 @@ static bool reserve(cpu *c, const needs *need)
             return false;
         }
     }
-    return grow_bytes(&c->arena, &c->arena_bytes, need->arena) &&
-           grow_bytes(&c->q8_memory, &c->q8_bytes, need->q8_bytes) &&
-           grow_bytes(&c->packed, &c->packed_bytes, need->packed) && reserve_scratch(c, need) &&
+    return grow_bytes(&c->arena, &c->arena_bytes, need->arena, need->shared) &&
+           grow_bytes(&c->q8_memory, &c->q8_bytes, need->q8_bytes, 0) &&
+           grow_bytes(&c->packed, &c->packed_bytes, need->packed, 0) && reserve_scratch(c, need) &&
            reserve_groups(&c->groups, need);
 }
 
@@ -293,7 +300,7 @@ bz_status cpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_
 {
     cpu *c = (cpu *)(void *)b;
     bz_schedule *s = calloc(1, sizeof *s);
-    needs need = {.arena = plan->arena_bytes};
+    needs need = {.arena = plan->arena_bytes, .shared = bz_plan_shared_bytes(plan)};
     uint32_t quantized = 0;
     bool ok = s && (s->jobs = calloc(2 * plan->n_steps, sizeof *s->jobs)) != NULL;
     for (size_t i = 0; ok && i < plan->n_steps; i++) {

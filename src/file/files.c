@@ -1,5 +1,5 @@
-/* Orders the files of one model: which are parts, which is the mmproj, and whether they belong
- * together. */
+/* Orders the files of one model: which are parts, which are the mmproj and the drafter, and whether
+ * they belong together. */
 #include "file/files.h"
 
 #include <inttypes.h>
@@ -104,7 +104,7 @@ static bz_status missing_part(const bz_file *known, uint32_t no, uint32_t count,
 }
 
 /* Sorts the parts of the text model by number. roles: [n_files], parallel to set->files; text:
- * [n_text] indices of the files that are not mmproj. */
+ * [n_text] indices of its files. */
 static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_t *text,
                              size_t n_text, bz_error *err)
 {
@@ -118,8 +118,8 @@ static bz_status order_parts(bz_files *set, const part_role *roles, const uint8_
         if (a->count == 1 || b->count == 1) {
             return bz_fail(
                 err, BZ_BAD_REQUEST,
-                "%s and %s are two text models; open one at a time (only an mmproj file or the "
-                "parts of a split model belong together)",
+                "%s and %s are two text models; open one at a time (only an mmproj file, a "
+                "drafter or the parts of a split model belong together)",
                 title(&files[text[0]], shown), title(&files[text[i]], other));
         }
         if (a->count != b->count) {
@@ -261,6 +261,45 @@ static bz_flavor flavor_of(const bz_files *set)
 
 /* ---- the set ------------------------------------------------------------ */
 
+/* A file beside the text model, of which there is one: *slot is its index, or -1 before. */
+static bz_status take_beside(bz_files *set, const part_role *role, size_t i, int *slot,
+                             const char *kind, const char *kinds, bz_error *err)
+{
+    char shown[200], other[200];
+    if (role->count > 1) {
+        return bz_fail(err, BZ_BAD_FILE, "%s is %s in parts, which is not supported",
+                       title(&set->files[i], shown), kind);
+    }
+    if (*slot >= 0) {
+        return bz_fail(err, BZ_BAD_REQUEST, "%s and %s are both %s; give one",
+                       title(&set->files[*slot], shown), title(&set->files[i], other), kinds);
+    }
+    *slot = (int)i;
+    return BZ_OK;
+}
+
+/* Which files are the text model's: text[*n_text]. */
+static bz_status sort_files(bz_files *set, part_role *roles, uint8_t *text, size_t *n_text,
+                            bz_error *err)
+{
+    for (size_t i = 0; i < set->n_files; i++) {
+        bz_status status = read_role(&roles[i], &set->files[i], err);
+        if (status == BZ_OK && bz_str_is(roles[i].architecture, "clip")) {
+            status =
+                take_beside(set, &roles[i], i, &set->mmproj, "an mmproj file", "mmproj files", err);
+        } else if (status == BZ_OK && bz_str_is(roles[i].architecture, "gemma4-assistant")) {
+            status = take_beside(set, &roles[i], i, &set->assistant, "a drafter", "drafters", err);
+        } else if (status == BZ_OK) {
+            text[(*n_text)++] = (uint8_t)i;
+        }
+        if (status != BZ_OK) {
+            return status;
+        }
+        set->total_size += set->files[i].size;
+    }
+    return BZ_OK;
+}
+
 bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_error *err)
 {
     char shown[200], other[200];
@@ -269,7 +308,7 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
     size_t n_text = 0;
     bz_status status;
 
-    *set = (bz_files){.files = files, .n_files = n_files, .mmproj = -1};
+    *set = (bz_files){.files = files, .n_files = n_files, .mmproj = -1, .assistant = -1};
     if (n_files == 0) {
         return bz_fail(err, BZ_BAD_REQUEST, "no model file was given");
     }
@@ -277,30 +316,16 @@ bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_
         return bz_fail(err, BZ_BAD_REQUEST, "%zu files were given; a model has at most %d", n_files,
                        BZ_FILES_MAX);
     }
-    for (size_t i = 0; i < n_files; i++) {
-        status = read_role(&roles[i], &files[i], err);
-        if (status != BZ_OK) {
-            return status;
-        }
-        set->total_size += files[i].size;
-        if (!bz_str_is(roles[i].architecture, "clip")) {
-            text[n_text++] = (uint8_t)i;
-        } else if (roles[i].count > 1) {
-            return bz_fail(err, BZ_BAD_FILE,
-                           "%s is an mmproj file in parts, which is not supported",
-                           title(&files[i], shown));
-        } else if (set->mmproj >= 0) {
-            return bz_fail(err, BZ_BAD_REQUEST, "%s and %s are both mmproj files; give one",
-                           title(&files[set->mmproj], shown), title(&files[i], other));
-        } else {
-            set->mmproj = (int)i;
-        }
+    status = sort_files(set, roles, text, &n_text, err);
+    if (status != BZ_OK) {
+        return status;
     }
     if (n_text == 0) {
-        return bz_fail(
-            err, BZ_BAD_REQUEST,
-            "%s holds only vision and audio towers (mmproj); add the text model's GGUF file",
-            title(&files[set->mmproj], shown));
+        const int alone = set->mmproj >= 0 ? set->mmproj : set->assistant;
+        return bz_fail(err, BZ_BAD_REQUEST, "%s holds only %s; add the text model's GGUF file",
+                       title(&files[alone], shown),
+                       set->mmproj >= 0 ? "vision and audio towers (mmproj)"
+                                        : "a drafter, which speeds up another model");
     }
     status = order_parts(set, roles, text, n_text, err);
     if (status != BZ_OK) {

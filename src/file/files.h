@@ -1,5 +1,5 @@
-/* The files that form one model: a text model in one file or in numbered parts, and
- * optionally an mmproj file with its vision and audio towers.
+/* The files that form one model: a text model in one file or in numbered parts, and optionally an
+ * mmproj file with its vision and audio towers, and a drafter.
  *
  * Parts are recognized by their keys (split.no, split.count), so they may be given in any order
  * and under any name. A bz_files owns nothing: the array of files, their names and their parsed
@@ -30,6 +30,7 @@ typedef struct bz_files {
     size_t n_parts;              /* files of the text model, 1 when it is not split */
     uint8_t parts[BZ_FILES_MAX]; /* [n_parts] their indices in files, in order of split.no */
     int mmproj;                  /* index in files, or -1 */
+    int assistant;               /* the drafter's, or -1 */
     const bz_gguf *main;         /* all metadata of the text model: its first part */
     bz_str architecture;         /* of main, such as "gemma4" */
     bz_flavor flavor;
@@ -37,7 +38,7 @@ typedef struct bz_files {
 } bz_files;
 
 /* Fills *set, or reports why these files are not a model:
- *   bad_request: none, too many, two models, two mmproj files, an mmproj alone
+ *   bad_request: none, too many, two models, two mmproj files or drafters, either alone
  *   not_found:   a part is missing; the message names it
  *   bad_file:    parts that contradict each other or themselves */
 bz_status bz_files_init(bz_files *set, const bz_file *files, size_t n_files, bz_error *err);

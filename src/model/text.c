@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/assistant.h"
 #include "model/diffusion.h"
 #include "model/embedding.h"
 #include "model/record.h"
@@ -179,8 +180,12 @@ bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint
     const bz_weight head = m->weights.output;
     bz_tensor z = bz_linear(p, x, head, "lm_head");
     /* Where the embeddings are the output matrix, too, adapters change the embeddings only. */
-    x = head.id == m->weights.token_embd.id ? z : bz_adapt_linear(p, m, z, x, head);
-    return c->softcap > 0 ? bz_softcap(p, x, c->softcap, "logits") : x;
+    bz_tensor y = head.id == m->weights.token_embd.id ? z : bz_adapt_linear(p, m, z, x, head);
+    y = c->softcap > 0 ? bz_softcap(p, y, c->softcap, "logits") : y;
+    if (m->assistant && p->out_rows <= BZ_SHARED_ROWS) { /* what a drafter begins with */
+        bz_share(p, x, bz_shared_tensor(p, c->width, false), "state");
+    }
+    return y;
 }
 
 bz_status bz_text_record(const bz_text_model *m, uint32_t rows, uint32_t out_rows, bz_plan **out,
@@ -253,7 +258,7 @@ static bz_status number_caches(bz_text_model *m, bz_error *err)
 /* Recording a plan checks all of its shapes, so that a bad file fails when it is opened. */
 static bz_status check_plans(const bz_text_model *m, bz_error *err)
 {
-    bz_plan *plans[5] = {NULL};
+    bz_plan *plans[6] = {NULL};
     bz_status status = bz_text_record(m, 1, 1, &plans[0], err);
     if (status == BZ_OK && m->config.canvas) {
         status = bz_diffusion_record_encoder(m, 1, &plans[1], err);
@@ -266,6 +271,9 @@ static bz_status check_plans(const bz_text_model *m, bz_error *err)
     }
     if (status == BZ_OK && m->config.canvas) {
         status = bz_diffusion_record_condition(m, &plans[4], err);
+    }
+    if (status == BZ_OK && m->assistant) {
+        status = bz_assistant_record(m, 2, &plans[5], err);
     }
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         bz_plan_free(plans[i]);
@@ -282,6 +290,9 @@ bz_status bz_text_model_new(bz_text_model *m, const bz_files *files, bz_error *e
     }
     if (status == BZ_OK) {
         status = number_caches(m, err);
+    }
+    if (status == BZ_OK) {
+        status = bz_assistant_new(&m->assistant, m, files, err);
     }
     if (status == BZ_OK) {
         status = check_plans(m, err);
@@ -301,6 +312,7 @@ void bz_text_set_image_attention(bz_text_model *m, bool whole)
 
 void bz_text_model_free(bz_text_model *m)
 {
+    bz_assistant_free(m->assistant);
     bz_text_weights_free(&m->weights);
     bz_config_free(&m->config);
     free(m->caches);

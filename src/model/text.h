@@ -28,6 +28,7 @@ typedef struct bz_text_model {
     bz_cache *cache_of;    /* [layers] the cache each layer reads; owned */
     uint32_t n_caches;
     bz_image_attention sliding_image, full_image; /* by kind of layer */
+    struct bz_assistant *assistant;               /* its drafter (assistant.h); NULL: none; owned */
     const bz_low_ranks *adapters; /* of a session's copy of this struct; NULL: none */
 } bz_text_model;
 

@@ -27,6 +27,14 @@ typedef struct bz_kv bz_kv;             /* the caches of one sequence */
 typedef struct bz_schedule bz_schedule; /* a plan lowered for this back end */
 typedef struct bz_snapshot bz_snapshot;
 
+/* What the rows of a pass embed: rows->id, or without the host knowing it what the device has
+ * chosen. */
+typedef enum bz_feed {
+    BZ_FEED_IDS,
+    BZ_FEED_CHOICE, /* the token chosen in the pass sent before; passes of one row */
+    BZ_FEED_DRAFTS  /* rows->id[0], then the drafts sent before */
+} bz_feed;
+
 struct bz_backend {
     const char *name;
     void (*free)(bz_backend *b);
@@ -54,25 +62,27 @@ struct bz_backend {
     void (*set_trace)(bz_backend *b, bz_trace trace, void *user);
 
     /* Passes of one row, or of plans with many_sequences, that end in a shortlist for each row
-     * instead of logits. All six are NULL where logits are in host memory anyway. Several passes
+     * instead of logits. All seven are NULL where logits are in host memory anyway. Several passes
      * may be in flight; their lists are received in the order of sending.
      *
      * set_topk: what the passes sent from now on produce for rows of a sequence.
-     * send: DONE when the pass is in flight, WAIT when it cannot be sent yet (call again). With
-     *   `feed_choice` the pass embeds the token that the device chose in the pass sent before, and
-     *   rows->id is unused: passes of one row only. u: [rows->n_out] the random number of each
-     *   choice. `rows` is read during the call only.
-     * receive: the lists [n_out] of the oldest pass in flight, and the tokens that the device
-     *   chose.
+     * send: DONE when the pass is in flight, WAIT when it cannot be sent yet (call again). u:
+     *   [rows->n_out] the random number of each choice. `rows` is read during the call only.
+     * send_drafts: the same for a drafter's pass (bz_plan.drafts), of which nothing is received.
+     * receive: of the oldest pass in flight, the lists [n_out], the tokens that the device chose
+     *   and those that the rows embedded (NULL: not wanted).
      * discard: passes in flight run to their end, but their lists are never received.
      * begin_logits: instead of begin, to read the logits of the pass received last, if no pass was
      *   sent since.
-     * can_run_ahead: whether the device can embed its own choice. */
+     * can_run_ahead: whether the device can embed its own choice, or drafts. */
     bz_status (*set_topk)(bz_backend *b, const bz_schedule *schedule, const bz_kv *kv,
                           const bz_topk_request *request, bz_error *err);
-    bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows,
-                          bool feed_choice, const double *u, bz_error *err);
-    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *lists, int32_t *choices, bz_error *err);
+    bz_pass_state (*send)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows, bz_feed feed,
+                          const double *u, bz_error *err);
+    bz_pass_state (*send_drafts)(bz_backend *b, bz_schedule *schedule, const bz_rows *rows,
+                                 bz_error *err);
+    bz_pass_state (*receive)(bz_backend *b, bz_shortlist *lists, int32_t *choices, int32_t *fed,
+                             bz_error *err);
     void (*discard)(bz_backend *b);
     void (*begin_logits)(bz_backend *b);
     bool (*can_run_ahead)(const bz_backend *b);

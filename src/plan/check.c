@@ -145,7 +145,8 @@ static problem attend(const step_view *v)
     if (!c || !c->kv_heads || s->width != c->head_dim || s->heads % c->kv_heads) {
         return "its heads do not match the cache that it reads";
     }
-    if (c->window && (!s->window || s->window > c->window)) {
+    /* Rings are longer than the window; a drafter reads one position more (assistant.h). */
+    if (c->window && (!s->window || s->window > c->window + 1)) {
         return "it reads more positions than the cache keeps";
     }
     return s->heads && v->x == (uint64_t)s->heads * s->width ? elementwise(v, 1)
@@ -178,6 +179,23 @@ static uint64_t experts_of(const step_view *v, bz_tensor t)
         }
     }
     return 0;
+}
+
+/* Rows of the logits whose ids are in tensor t; 0: no step writes ids there, or they differ. */
+static uint64_t rows_of_best(const step_view *v, bz_tensor t)
+{
+    uint64_t rows = 0;
+    for (size_t i = 0; i < v->at; i++) {
+        const bz_step *s = &v->p->steps[i];
+        if (s->out[0].id == t.id) {
+            const uint64_t cols = s->op == BZ_OP_BEST ? cols_of(v->p, s->in[0]) : 0;
+            if (!cols || (rows && rows != cols)) {
+                return 0;
+            }
+            rows = cols;
+        }
+    }
+    return rows;
 }
 
 static problem expert_linear(const step_view *v)
@@ -279,14 +297,39 @@ static problem position_embed(const step_view *v)
                                                            : "its table is not two planes of rows";
 }
 
+/* The logits have no more columns than f32 has whole numbers. */
+static problem best(const step_view *v)
+{
+    if (v->x > 1u << 24) {
+        return "its ids are no whole numbers of f32";
+    }
+    return v->s->width < v->out && same_rows(v, v->s->in[0], v->s->out[0])
+               ? NULL
+               : "its output has no such column";
+}
+
+static problem embed(const step_view *v)
+{
+    if (!v->w || v->w->ne[0] != v->out || v->w->ne[2] != 1) {
+        return "its table has another width";
+    }
+    return !v->s->in[0].id || (v->s->width < v->x && rows_of_best(v, v->s->in[0]) == v->w->ne[1])
+               ? NULL
+               : "its ids are not those of its table";
+}
+
+static problem concat(const step_view *v)
+{
+    return v->s->width == v->x && v->out == v->x + v->y ? NULL
+                                                        : "its inputs do not fill its output";
+}
+
 static problem check_op(const step_view *v)
 {
     const bz_step *s = v->s;
     static const char another_size[] = "its output has another size";
     switch (s->op) {
-    case BZ_OP_EMBED:
-        return v->w && v->w->ne[0] == v->out && v->w->ne[2] == 1 ? NULL
-                                                                 : "its table has another width";
+    case BZ_OP_EMBED: return embed(v);
     case BZ_OP_LINEAR: return product(v);
     case BZ_OP_RMS_NORM: return norm(v, false);
     case BZ_OP_ADD:
@@ -304,6 +347,8 @@ static problem check_op(const step_view *v)
     case BZ_OP_ADD_LOW_RANK: return add_low_rank(v);
     case BZ_OP_TAKE_ROWS:
     case BZ_OP_MEAN_ROWS: return take_rows(v);
+    case BZ_OP_CONCAT: return concat(v);
+    case BZ_OP_BEST: return best(v);
     case BZ_OP_SOFTCAP:
     case BZ_OP_READ_KEPT:
     case BZ_OP_CLAMP:
@@ -352,6 +397,7 @@ static void needs(const bz_step *s, unsigned *inputs, unsigned *outputs)
     case BZ_OP_KV_WRITE: *outputs = 0; /* fall through */
     case BZ_OP_ADD:
     case BZ_OP_ADD_SCALED:
+    case BZ_OP_CONCAT:
     case BZ_OP_ROPE:
     case BZ_OP_EXPERT_LINEAR:
     case BZ_OP_ADD_LOW_RANK:
@@ -390,7 +436,7 @@ static problem check_tensors(const step_view *v)
         if (!t->cols || !inside_root(p, t)) {
             return "an input is empty or lies outside its tensor";
         }
-        if (!root->kept && (root->first < 0 || (size_t)root->first >= v->at)) {
+        if (!root->kept && !root->shared && (root->first < 0 || (size_t)root->first >= v->at)) {
             return "an input is not computed before it";
         }
     }

@@ -366,6 +366,54 @@ void bz_last_accepts_soft(bz_plan *p)
     }
 }
 
+bz_tensor bz_concat(bz_plan *p, bz_tensor x, bz_tensor y, const char *name)
+{
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x) + bz_cols_of(p, y));
+    bz_push_step(p, (bz_step){.op = BZ_OP_CONCAT,
+                              .name = name,
+                              .in = {x, y},
+                              .out = {out},
+                              .width = bz_cols_of(p, x)});
+    return out;
+}
+
+bz_tensor bz_shared_tensor(bz_plan *p, uint32_t cols, bool whole_pass)
+{
+    bz_tensor shared = bz_new_tensor(p, cols, whole_pass);
+    p->tensors[shared.id].shared = shared.id != 0;
+    return shared;
+}
+
+void bz_share(bz_plan *p, bz_tensor x, bz_tensor shared, const char *name)
+{
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_MUL_VECTOR, .name = name, .in = {x}, .out = {shared}, .scale = 1.0f});
+}
+
+void bz_best(bz_plan *p, bz_tensor logits, uint32_t columns, uint32_t column, bz_tensor *ids,
+             const char *name)
+{
+    *ids = ids->id ? *ids : bz_output_like(p, logits, columns);
+    bz_push_step(
+        p,
+        (bz_step){.op = BZ_OP_BEST, .name = name, .in = {logits}, .out = {*ids}, .width = column});
+}
+
+bz_tensor bz_embed_best(bz_plan *p, bz_tensor ids, uint32_t column, bz_weight table, float scale,
+                        const char *name)
+{
+    bz_tensor out = bz_new_tensor(p, bz_weight_size(p, table, 0, name), true);
+    bz_push_step(p, (bz_step){.op = BZ_OP_EMBED,
+                              .name = name,
+                              .in = {ids},
+                              .w = {table},
+                              .out = {out},
+                              .scale = scale,
+                              .width = column});
+    return out;
+}
+
 bz_tensor bz_kept_tensor(bz_plan *p, uint32_t cols)
 {
     bz_tensor kept = bz_new_tensor(p, cols, true);
@@ -479,6 +527,17 @@ bz_status bz_plan_too_large(const bz_plan *p, bz_error *err)
                    "A pass of %u rows needs more memory than this machine can address.", p->rows);
 }
 
+/* The tensor that plans share lies before all others. */
+size_t bz_plan_shared_bytes(const bz_plan *p)
+{
+    for (size_t i = 1; i < p->n_tensors; i++) {
+        if (p->tensors[i].shared) {
+            return p->tensors[i].bytes;
+        }
+    }
+    return 0;
+}
+
 /* Each tensor, in the order of first writes, gets the lowest offset that no other live tensor
  * occupies. Plans have about a thousand tensors, a dozen of them live at once. */
 bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
@@ -502,7 +561,8 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
     memset(offset, 0, p->n_tensors * sizeof *offset);
     size_t n_live = 0;
     bz_status status = BZ_OK;
-    *arena_bytes = 0;
+    const size_t shared = bz_plan_shared_bytes(p);
+    *arena_bytes = shared;
     for (size_t k = 0; k < p->n_steps; k++) {
         if (*arena_bytes > BZ_MAX_ARENA_BYTES) {
             status = bz_plan_too_large(p, err);
@@ -519,7 +579,8 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
         n_live = kept;
         for (size_t o = 0; o < 2; o++) {
             uint32_t id = p->steps[s].out[o].id, in = p->steps[s].in[0].id;
-            if (id == 0 || p->tensors[id].kept || p->tensors[id].first < (int32_t)s) {
+            if (id == 0 || p->tensors[id].kept || p->tensors[id].shared ||
+                p->tensors[id].first < (int32_t)s) {
                 continue; /* kept tensors follow all others; others have their offset already */
             }
             if (p->steps[s].op == BZ_OP_SOFTCAP) { /* in place: logits are the widest tensor */
@@ -527,7 +588,7 @@ bz_status bz_plan_place(const bz_plan *p, const uint32_t *group, size_t *offset,
                 last[in] = last[id];
                 continue;
             }
-            size_t at = 0, slot = 0, bytes = p->tensors[id].bytes;
+            size_t at = shared, slot = 0, bytes = p->tensors[id].bytes;
             for (; slot < n_live; slot++) {
                 if (at + bytes <= offset[live[slot]]) {
                     break;
@@ -563,7 +624,7 @@ static bz_status compute_sizes(bz_plan *p, bz_error *err)
 {
     for (size_t i = 1; i < p->n_tensors; i++) {
         bz_tensor_info *t = &p->tensors[i];
-        const uint64_t rows = t->whole_pass ? p->rows : p->out_rows;
+        const uint64_t rows = t->shared ? BZ_SHARED_ROWS : t->whole_pass ? p->rows : p->out_rows;
         if (rows * t->cols > BZ_MAX_TENSOR_BYTES / 4 - 16) {
             return bz_plan_too_large(p, err);
         }

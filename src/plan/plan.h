@@ -34,8 +34,8 @@ typedef struct bz_cache {
  * on groups of `width` values of a row (a head, or the whole row). */
 /* clang-format off */
 #define BZ_OP_LIST(X)                                                                              \
-    X(EMBED, "embed")                   /* scale * w.row(id), or the soft token of the row         \
-                                           [w scale accepts_soft] */                               \
+    X(EMBED, "embed")                   /* scale * w.row(id), or the soft token of the row; with   \
+                                           x the id is x[width]  [w scale accepts_soft width] */   \
     X(LINEAR, "linear")                 /* out[o] = sum_i w[o][i] * x[i]  [w] */                   \
     X(RMS_NORM, "rms_norm")             /* x / sqrt(mean(x^2) + eps) * w  [w? width eps] */        \
     X(ADD, "add")                       /* scale * (x + y)  [scale] */                             \
@@ -71,6 +71,9 @@ typedef struct bz_cache {
     X(READ_KEPT, "read_kept")           /* the kept tensor x, or zeros (bz_rows.reset_kept) */     \
     X(MEAN_ROWS, "mean_rows")           /* m rows: mean of the rows of x from bz_rows.out[r] on,   \
                                            as many as its text has */                              \
+    X(CONCAT, "concat")                 /* x, then y */                                            \
+    X(BEST, "best")                     /* out[width] = id of the greatest x, the first of equals  \
+                                           [width] */                                              \
     X(LOGIT_STATS, "logit_stats")       /* out.row(first_row + r) = enum bz_logit_stat of logits   \
                                            x.row(r)  [first_row] */                                \
     X(SOFT_EMBED, "soft_embed")         /* out.row(first_row + r) = scale * sum_v p_v w.row(v),    \
@@ -152,12 +155,14 @@ typedef struct bz_step {
 } bz_step;
 
 typedef struct bz_tensor_info {
-    uint32_t cols;       /* values per row */
-    uint32_t stride;     /* values from row to row (a view keeps its root's) */
-    uint32_t column;     /* first column inside the root */
-    uint32_t root;       /* id of the tensor that owns the memory; own id unless a view */
-    bool whole_pass;     /* n rows; false: m rows (after take_rows) */
-    bool kept;           /* keeps its values until the next pass, unless another plan runs first */
+    uint32_t cols;   /* values per row */
+    uint32_t stride; /* values from row to row (a view keeps its root's) */
+    uint32_t column; /* first column inside the root */
+    uint32_t root;   /* id of the tensor that owns the memory; own id unless a view */
+    bool whole_pass; /* n rows; false: m rows (after take_rows) */
+    bool kept;       /* keeps its values until the next pass, unless another plan runs first */
+    bool shared;     /* lies at the start of every arena, with BZ_SHARED_ROWS rows: plans that have
+                        it pass it on to each other */
     int32_t first, last; /* steps that write it first and read it last */
     size_t offset;       /* bytes into the arena */
     size_t bytes;        /* for the bucket's rows */
@@ -188,8 +193,9 @@ typedef struct bz_plan {
     size_t n_tensors, cap_tensors;
     bz_tensor output; /* logits [m][vocabulary] */
     size_t arena_bytes;
-    bool tower; /* all rows of an image or clip are in one pass, so the order of a sum may depend
-                   on n */
+    bool tower;  /* all rows of an image or clip are in one pass, so the order of a sum may depend
+                    on n */
+    bool drafts; /* its output are ids of drafts, not logits */
     bool many_sequences; /* rows of a pass may belong to different sequences; else all to one. Set
                             before the plan is prepared; the CPU needs no difference */
 
@@ -241,6 +247,8 @@ enum bz_logit_stat {
     BZ_STAT_SUM,     /* sum of exp(z - max) */
     BZ_STAT_COLUMNS
 };
+
+enum { BZ_SHARED_ROWS = 8 };
 
 bz_status bz_plan_new(bz_plan **out, const bz_weights *weights, const bz_cache_info *caches,
                       uint32_t n_caches, uint32_t rows, uint32_t out_rows, bz_error *err);
@@ -304,6 +312,20 @@ bz_tensor bz_take_rows(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_take_rows_from(bz_plan *p, bz_tensor x, uint32_t first_row, const char *name);
 bz_tensor bz_mean_rows(bz_plan *p, bz_tensor x, const char *name);
 bz_tensor bz_softcap(bz_plan *p, bz_tensor x, float cap, const char *name);
+/* x, then y: [n][columns of both]. */
+bz_tensor bz_concat(bz_plan *p, bz_tensor x, bz_tensor y, const char *name);
+/* The tensor [n] or [m][cols] that plans share: one per plan, of the same width in all of them. */
+bz_tensor bz_shared_tensor(bz_plan *p, uint32_t cols, bool whole_pass);
+size_t bz_plan_shared_bytes(const bz_plan *p); /* 0: the plan has none */
+/* x [m] to the first rows of the shared tensor. */
+void bz_share(bz_plan *p, bz_tensor x, bz_tensor shared, const char *name);
+/* Ids are whole numbers in f32. best: of logits [n][vocabulary], to column `column` of ids
+ * [n][columns], made by the first call if BZ_NO_TENSOR. embed_best: the rows of a table with these
+ * ids. */
+void bz_best(bz_plan *p, bz_tensor logits, uint32_t columns, uint32_t column, bz_tensor *ids,
+             const char *name);
+bz_tensor bz_embed_best(bz_plan *p, bz_tensor ids, uint32_t column, bz_weight table, float scale,
+                        const char *name);
 /* A tensor [n][cols] that keeps its values from pass to pass. */
 bz_tensor bz_kept_tensor(bz_plan *p, uint32_t cols);
 bz_tensor bz_read_kept(bz_plan *p, bz_tensor kept, const char *name);

@@ -35,7 +35,7 @@ static bz_pass_state send(bz_batch *b, bz_error *err)
             return BZ_PASS_ERROR;
         }
     }
-    return b->backend->send(b->backend, b->running->schedule, &b->rows, false, u, err);
+    return b->backend->send(b->backend, b->running->schedule, &b->rows, BZ_FEED_IDS, u, err);
 }
 
 /* False: a list is too short. */
@@ -61,7 +61,7 @@ bz_pass_state bz_batch_list_step(bz_batch *b, bz_error *err)
         b->sent = state == BZ_PASS_DONE;
         return b->sent ? BZ_PASS_AGAIN : state;
     }
-    const bz_pass_state state = b->backend->receive(b->backend, b->lists, b->chosen, err);
+    const bz_pass_state state = b->backend->receive(b->backend, b->lists, b->chosen, NULL, err);
     if (state == BZ_PASS_DONE && !choose_all(b)) {
         b->listed = false;
         b->backend->begin_logits(b->backend);

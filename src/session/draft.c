@@ -6,18 +6,39 @@
 #define KEEP_RIGHT 0.9
 enum { TRY_AGAIN = 32 };
 
+/* Numbers of drafts for which passes are prepared. */
+static const uint32_t counts[] = {1, 2, 3, 4, BZ_MAX_DRAFTS};
+enum { N_COUNTS = sizeof counts / sizeof *counts };
+
+static bz_status find_kind(const bz_session *s, bz_draft_kind *kind, bz_error *err)
+{
+    const bool has_drafter = s->model->text.assistant != NULL;
+    if (*kind == BZ_DRAFT_MODEL && !has_drafter) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The model was opened without a drafter, so it cannot draft with one.");
+    }
+    *kind = *kind == BZ_DRAFT_DEFAULT ? has_drafter ? BZ_DRAFT_MODEL : BZ_DRAFT_OFF : *kind;
+    /* Rejected rows overwrite as many rows of the rings, which are a chunk longer than needed; a
+     * drafter reads one row more. */
+    *kind = s->chunk > BZ_MAX_DRAFTS + 1 ? *kind : BZ_DRAFT_OFF;
+    return BZ_OK;
+}
+
 bz_status bz_drafts_begin(bz_drafts *d, const bz_session *s, bz_draft_kind kind, uint32_t fixed,
                           bz_error *err)
 {
-    *d = (bz_drafts){.fixed = fixed, .pace = {.one = -1, .extra = -1, .right = 0.6}};
+    *d = (bz_drafts){.fixed = fixed, .pace = {.one = -1, .extra = -1, .draft = -1, .right = 0.6}};
     if (fixed > BZ_MAX_DRAFTS) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "%u drafts per pass were requested; at most %d are possible.", fixed,
                        BZ_MAX_DRAFTS);
     }
-    /* Rejected rows overwrite as many rows of the rings, which are a chunk longer than needed. */
-    d->on = kind == BZ_DRAFT_LOOKUP && s->chunk > BZ_MAX_DRAFTS;
-    return d->on && !bz_lookup_init(&d->lookup, s->context)
+    const bz_status status = find_kind(s, &kind, err);
+    if (status != BZ_OK) {
+        return status;
+    }
+    d->kind = kind;
+    return kind == BZ_DRAFT_LOOKUP && !bz_lookup_init(&d->lookup, s->context)
                ? bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.")
                : BZ_OK;
 }
@@ -29,16 +50,32 @@ void bz_drafts_free(bz_drafts *d)
 
 /* ---- how many ------------------------------------------------------------------------- */
 
-/* With k drafts a pass brings 1 + p + .. + p^k tokens, p the probability that a draft is right. */
-static uint32_t best_count(const draft_pace *p)
+uint32_t bz_drafts_round_up(uint32_t n)
 {
+    uint32_t i = 0;
+    while (i + 1 < N_COUNTS && counts[i] < n) {
+        i++;
+    }
+    return counts[i];
+}
+
+/* With k drafts a pass brings 1 + p + .. + p^k tokens, p the probability that a draft is right.
+ * What is not measured yet is taken to be cheap. */
+static uint32_t best_count(const bz_drafts *d)
+{
+    const draft_pace *p = &d->pace;
     const double extra = p->extra < 0 ? 0.25 * p->one : p->extra;
+    const double draft = d->kind != BZ_DRAFT_MODEL || d->on_device ? 0 /* or part of `extra` */
+                         : p->draft < 0                            ? 0.1 * p->one
+                                                                   : p->draft;
     double tokens = 1, chance = 1, best = 1 / p->one;
     uint32_t count = 0;
-    for (uint32_t k = 1; k <= BZ_MAX_DRAFTS; k++) {
-        chance *= p->right;
-        tokens += chance;
-        const double speed = tokens / (p->one + k * extra);
+    for (uint32_t i = 0, k = 0; i < N_COUNTS; i++) {
+        for (; k < counts[i]; k++) {
+            chance *= p->right;
+            tokens += chance;
+        }
+        const double speed = tokens / (p->one + k * (extra + draft));
         if (speed > best) {
             best = speed;
             count = k;
@@ -47,7 +84,7 @@ static uint32_t best_count(const draft_pace *p)
     return count;
 }
 
-static uint32_t wanted(bz_drafts *d)
+static uint32_t paying(bz_drafts *d)
 {
     draft_pace *p = &d->pace;
     if (d->fixed) {
@@ -56,11 +93,8 @@ static uint32_t wanted(bz_drafts *d)
     if (p->one <= 0) { /* the first pass measures what a row costs */
         return 0;
     }
-    const uint32_t count = best_count(p);
-    if (count || ++p->idle % TRY_AGAIN) {
-        return count;
-    }
-    return 1;
+    const uint32_t count = best_count(d);
+    return count ? count : ++p->idle >= TRY_AGAIN ? 1 : 0;
 }
 
 /* The mean of measured times; below 0: there is none yet. */
@@ -72,23 +106,65 @@ static void keep_time(double *mean, double value)
 
 /* ---- rounds --------------------------------------------------------------------------- */
 
-uint32_t bz_drafts_find(bz_drafts *d, bz_session *s, int32_t token, uint32_t end)
+uint32_t bz_drafts_wanted(bz_drafts *d, const bz_session *s, uint32_t end)
 {
-    uint32_t most = d->on && s->n + 1 < end ? wanted(d) : 0;
-    most = most < end - s->n - 1 ? most : end - s->n - 1;
-    s->tokens[s->n] = token;
-    uint32_t n = most ? bz_lookup_find(&d->lookup, s->tokens, s->n + 1, most) : 0;
-    for (uint32_t i = 0; i < n; i++) {
+    if (d->kind <= BZ_DRAFT_OFF || s->n + 1 >= end ||
+        (d->kind == BZ_DRAFT_MODEL && !bz_session_can_draft(s))) {
+        return 0;
+    }
+    const uint32_t most = end - s->n - 1, wanted = paying(d);
+    return wanted < most ? wanted : most;
+}
+
+/* Nothing follows an end token. */
+static uint32_t rows_of(const bz_session *s, uint32_t drafts)
+{
+    for (uint32_t i = 0; i < drafts; i++) {
         if (bz_token_ends(s->model, s->tokens[s->n + 1 + i])) {
-            n = i; /* nothing follows it */
+            return 1 + i;
         }
     }
-    return 1 + n;
+    return 1 + drafts;
+}
+
+uint32_t bz_drafts_look_up(bz_drafts *d, bz_session *s, uint32_t wanted)
+{
+    return rows_of(s, wanted ? bz_lookup_find(&d->lookup, s->tokens, s->n + 1, wanted) : 0);
+}
+
+/* Whether a pass is not the first of its kind: bit `bit` of *seen, which is set. */
+static bool seen_before(uint32_t *seen, uint32_t bit)
+{
+    const bool before = (*seen >> bit & 1) != 0;
+    *seen |= 1u << bit;
+    return before;
+}
+
+bz_status bz_drafts_start(bz_drafts *d, bz_session *s, uint32_t wanted, bz_error *err)
+{
+    d->wanted = wanted;
+    d->timed = seen_before(&d->pace.drafted, wanted);
+    d->begun = bz_os_now();
+    return bz_session_start_draft(s, wanted, err);
+}
+
+bz_pass_state bz_drafts_step(bz_drafts *d, bz_session *s, uint32_t *rows, bz_error *err)
+{
+    const bz_pass_state state = bz_session_draft_step(s, err);
+    if (state == BZ_PASS_DONE) {
+        if (d->timed) {
+            keep_time(&d->pace.draft, (double)(bz_os_now() - d->begun) / d->wanted);
+        }
+        *rows = rows_of(s, d->wanted);
+    }
+    return state;
 }
 
 void bz_drafts_pass(bz_drafts *d, const bz_session *s, uint32_t rows)
 {
-    d->begun = d->on ? bz_os_now() : 0;
+    d->begun = d->kind > BZ_DRAFT_OFF ? bz_os_now() : 0;
+    d->timed = rows == 1 || seen_before(&d->pace.started, rows);
+    d->pace.idle = rows > 1 ? 0 : d->pace.idle;
     d->first = s->n;
     d->rows = rows;
     d->used = 0;
@@ -101,9 +177,9 @@ void bz_drafts_passed(bz_drafts *d, bz_session *s)
     }
     const double took = (double)(bz_os_now() - d->begun);
     draft_pace *p = &d->pace;
-    if (d->rows == 1) {
+    if (d->timed && d->rows == 1) {
         keep_time(&p->one, took);
-    } else if (p->one > 0) {
+    } else if (d->timed && p->one > 0) {
         keep_time(&p->extra, (took - p->one) / (d->rows - 1));
     }
     s->draft_stats.passes++;

@@ -11,41 +11,53 @@
 #include "session/lookup.h"
 #include "session/session.h"
 
-enum { BZ_MAX_DRAFTS = BZ_BIT_EQUAL_ROWS - 1 };
-
-/* What verifying costs and brings, as measured: costs are of passes, in ns. */
+/* What verifying costs and brings, as measured: costs are of passes, in ns; below 0: not measured
+ * yet. */
 typedef struct draft_pace {
-    double one;    /* pass over one row; below 0: not measured yet */
+    double one;    /* pass over one row */
     double extra;  /* every further row */
+    double draft;  /* every draft, if a drafter makes them */
     double right;  /* how likely a draft is right if those before it are */
-    uint32_t idle; /* passes without drafts, since they do not pay */
+    uint32_t idle; /* passes since the last one with drafts, if they do not pay */
+    uint32_t
+        started; /* bit r: a pass of r rows was begun before; a first one may compile kernels */
+    uint32_t drafted; /* bit n: the same of drafting n tokens */
 } draft_pace;
 
 /* The drafts of one answer. */
 typedef struct bz_drafts {
-    bool on;
-    uint32_t fixed; /* drafts per pass if the caller says so; 0: as many as pay */
+    bz_draft_kind kind; /* OFF: everything below does nothing */
+    uint32_t fixed;     /* drafts per pass if the caller says so; 0: as many as pay */
     bz_lookup lookup;
     draft_pace pace;
-    uint64_t begun; /* when the pass in flight began; 0: there is none */
-    uint32_t first; /* position of row 0 of the last verifying pass */
-    uint32_t rows;  /* of it; 0: none are left */
-    uint32_t used;  /* rows whose logits were taken */
+    bool on_device;  /* the drafter's drafts are not known before they are verified */
+    bool timed;      /* the pass in flight is measured */
+    uint64_t begun;  /* when it began; 0: there is none */
+    uint32_t wanted; /* drafts that the drafter is making */
+    uint32_t first;  /* position of row 0 of the last verifying pass */
+    uint32_t rows;   /* of it; 0: none are left */
+    uint32_t used;   /* rows whose logits were taken */
 } bz_drafts;
 
-/* `kind` off: everything below does nothing. */
 bz_status bz_drafts_begin(bz_drafts *d, const bz_session *s, bz_draft_kind kind, uint32_t fixed,
                           bz_error *err);
 void bz_drafts_free(bz_drafts *d);
+/* On a GPU, passes are prepared for some numbers of drafts: the smallest of at least n. */
+uint32_t bz_drafts_round_up(uint32_t n);
 
-/* Finds drafts after `token`, which is to be fed next, for positions before `end`, and writes both
- * to s->tokens. Returns the rows of the pass to start at s->n: 1 without drafts. */
-uint32_t bz_drafts_find(bz_drafts *d, bz_session *s, int32_t token, uint32_t end);
-/* A pass over that many rows begins; it is done: the logits of its first row are s->logits. */
+/* The token to be fed at s->n is in s->tokens. How many drafts after it a pass should verify, for
+ * positions before `end`. */
+uint32_t bz_drafts_wanted(bz_drafts *d, const bz_session *s, uint32_t end);
+/* Looks up to that many drafts up and writes them after the token; returns the rows of the pass. */
+uint32_t bz_drafts_look_up(bz_drafts *d, bz_session *s, uint32_t wanted);
+/* Lets the model's drafter write them. step: when DONE, *rows are those of the pass. */
+bz_status bz_drafts_start(bz_drafts *d, bz_session *s, uint32_t wanted, bz_error *err);
+bz_pass_state bz_drafts_step(bz_drafts *d, bz_session *s, uint32_t *rows, bz_error *err);
+/* A pass over that many rows begins; it is done: the logits of its first row are taken. */
 void bz_drafts_pass(bz_drafts *d, const bz_session *s, uint32_t rows);
 void bz_drafts_passed(bz_drafts *d, bz_session *s);
 /* Whether `token`, to be fed at s->n, is the next draft. Then its row is used instead of a pass
- * (bz_session_take_row), else the rows left are dropped. */
+ * (row d->used - 1 of the last), else the rows left are dropped. */
 bool bz_drafts_confirm(bz_drafts *d, bz_session *s, int32_t token);
 /* The rows left are lost. */
 void bz_drafts_drop(bz_drafts *d);

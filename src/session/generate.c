@@ -15,6 +15,7 @@
 #include "session/emit.h"
 
 enum { MAX_FEEDS = 64 }; /* tokens that a grammar prescribes, fed in one pass */
+enum { DRY = 8 };        /* tokens without drafts after which passes are sent ahead again */
 
 typedef struct generate_job {
     bz_job job;
@@ -34,16 +35,22 @@ typedef struct generate_job {
     uint32_t not_wanted; /* tokens of the device that the grammar did not allow */
 
     bz_drafts drafts;
-    bool verifying; /* the pass that runs has rows of drafts */
+    bool drafting;                         /* the pass that runs is the drafter's */
+    bool verifying;                        /* it has rows of drafts, */
+    bool by_lists;                         /* and ends in a list for each row, */
+    bool drafts_sent;                      /* before it, on the device */
+    bz_shortlist lists[BZ_MAX_DRAFTS + 1]; /* which are these */
 
     /* Where the device ranks its logits itself, passes are sent before the host has checked the
      * tokens before them. The device continues with its own choice; passes that turn out to be
      * superfluous or wrong are discarded. */
-    uint32_t ahead; /* passes in flight at most; 0: rows of logits are read */
-    uint32_t end;   /* no position from here on is computed */
-    bool begun;     /* `ahead` is set */
-    bool requested; /* the device has the top-k request */
-    bool listed;    /* the next token is chosen from `list`, else from the session's logits */
+    uint32_t max_ahead; /* passes in flight at most; 0: rows of logits are read */
+    uint32_t ahead;     /* at most now: drafts are found after a token that is known */
+    uint32_t dry;       /* tokens since the last drafts */
+    uint32_t end;       /* no position from here on is computed */
+    bool begun;         /* `max_ahead` is set */
+    bool requested;     /* the device has the top-k request */
+    bool listed;        /* the next token is chosen from `list`, else from the session's logits */
     bool getting_row, has_row;
     uint32_t rows_missed; /* times the list was too short */
     bz_shortlist list;
@@ -60,20 +67,60 @@ static void free_generate(bz_job *job)
     free(j);
 }
 
-/* Penalties depend on tokens that are not known yet; drafts are found after the last token. */
+/* Penalties depend on tokens that are not known yet. */
 static bool can_run_ahead(const generate_job *j)
 {
     const bz_session *s = j->s;
-    return s->backend->can_run_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0 &&
-           !j->drafts.on;
+    return s->backend->can_run_ahead(s->backend) && bz_sampler_edits(s->sampler)->window == 0;
+}
+
+static void limit_ahead(generate_job *j, uint32_t most)
+{
+    j->max_ahead = j->max_ahead < most ? j->max_ahead : most;
+    j->ahead = j->ahead < most ? j->ahead : most;
 }
 
 /* How passes are sent on the current device. */
 static void begin_on_device(generate_job *j)
 {
     const bz_session *s = j->s;
+    const bool lists = s->ahead && !bz_sampler_needs_rows(s->sampler);
     j->begun = true;
-    j->ahead = !s->ahead || bz_sampler_needs_rows(s->sampler) ? 0 : can_run_ahead(j) ? s->ahead : 1;
+    j->max_ahead = j->ahead = !lists ? 0 : can_run_ahead(j) ? s->ahead : 1;
+    j->drafts.on_device = j->drafts.kind == BZ_DRAFT_MODEL && lists && can_run_ahead(j);
+    j->dry = 0;
+}
+
+/* Whether passes may be sent ahead depends on how long ago there were drafts. */
+static void note_drafts(generate_job *j, bool found)
+{
+    if (j->drafts.kind > BZ_DRAFT_OFF) {
+        j->dry = found ? 0 : j->dry + 1;
+        j->ahead = j->max_ahead && j->dry < DRY ? 1 : j->max_ahead;
+    }
+}
+
+/* The list of the row that counts now. */
+static bz_status take_list(generate_job *j, bz_error *err)
+{
+    j->list = j->lists[j->drafts.used - 1];
+    j->listed = true;
+    j->has_row = false;
+    return bz_shortlist_check(&j->list, err);
+}
+
+/* A pass over the token to be fed and rows - 1 drafts after it. Edits differ from row to row if
+ * they depend on the tokens before, so then rows of logits are read. */
+static bz_status start_rows(generate_job *j, uint32_t rows, bz_error *err)
+{
+    bz_session *s = j->s;
+    j->verifying = rows > 1;
+    j->by_lists = j->verifying && j->ahead && bz_sampler_edits(s->sampler)->window == 0;
+    bz_drafts_pass(&j->drafts, s, rows);
+    if (j->by_lists || (j->ahead && !j->verifying)) {
+        return BZ_OK; /* the next step sends it */
+    }
+    return bz_session_start_pass(s, s->n, rows, rows, j->verifying ? PASS_ALL : PASS_LAST, err);
 }
 
 /* Sends the token to be fed, unless it is in flight, and as many after it as allowed. */
@@ -99,9 +146,51 @@ static bz_pass_state send_passes(generate_job *j, bz_error *err)
     return BZ_PASS_DONE;
 }
 
+/* Sends a pass over the token to be fed and the drafts after it, or receives its lists. */
+static bz_pass_state step_lists(generate_job *j, bz_error *err)
+{
+    bz_session *s = j->s;
+    bz_pass_state state = BZ_PASS_DONE;
+    if (s->sent == 0 && j->drafts.on_device && !j->drafts_sent) {
+        state = bz_session_send_drafts(s, j->drafts.rows - 1, err);
+        if (state != BZ_PASS_DONE) {
+            return state;
+        }
+        j->drafts_sent = true;
+    }
+    if (s->sent == 0) {
+        const bz_topk_request request = bz_sampler_topk_request(s->sampler);
+        double u[BZ_MAX_DRAFTS + 1];
+        for (uint32_t i = 0; i < j->drafts.rows; i++) {
+            u[i] = bz_random_unit(j->seed, s->n + i + 1);
+        }
+        state = bz_session_send_rows(
+            s, j->drafts.rows, j->drafts_sent ? BZ_FEED_DRAFTS : BZ_FEED_IDS, &request, u, err);
+    }
+    state = state == BZ_PASS_DONE ? bz_session_receive_rows(s, j->lists, err) : state;
+    if (state == BZ_PASS_DONE) {
+        j->verifying = j->drafts_sent = false;
+        bz_drafts_passed(&j->drafts, s);
+        state = take_list(j, err) == BZ_OK ? state : BZ_PASS_ERROR;
+    }
+    return state;
+}
+
 /* The pass of the token fed, or the reading of logits that turned out to be needed. */
 static bz_pass_state step_pass(generate_job *j, bz_error *err)
 {
+    if (j->drafting) {
+        uint32_t rows = 0;
+        const bz_pass_state state = bz_drafts_step(&j->drafts, j->s, &rows, err);
+        if (state != BZ_PASS_DONE) {
+            return state;
+        }
+        j->drafting = false;
+        return start_rows(j, rows, err) == BZ_OK ? BZ_PASS_AGAIN : BZ_PASS_ERROR;
+    }
+    if (j->verifying && j->by_lists) {
+        return step_lists(j, err);
+    }
     if (j->ahead == 0 || j->getting_row || j->verifying) {
         bz_pass_state state =
             j->verifying ? bz_session_verify_step(j->s, err) : bz_session_pass_step(j->s, err);
@@ -129,7 +218,7 @@ static bz_status get_row(generate_job *j, bool there, bz_error *err)
 {
     bz_session_forget(j->s);
     j->in_pass = j->getting_row = true;
-    return bz_session_row(j->s, there, err);
+    return bz_session_row(j->s, there, j->drafts.used ? j->drafts.used - 1 : 0, err);
 }
 
 /* Tells the sampler which tokens the grammar allows. */
@@ -178,7 +267,7 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
         bool there = s->sent == 0;
         j->rows_missed++;
         if (!there && j->rows_missed * 8 > j->emit.limits.made + 8) {
-            j->ahead = 1; /* most passes sent ahead would be discarded */
+            limit_ahead(j, 1); /* most passes sent ahead would be discarded */
         }
         return get_row(j, there, err) == BZ_OK ? BZ_JOB_AGAIN : BZ_JOB_ERROR;
     }
@@ -186,7 +275,8 @@ static bz_progress choose(generate_job *j, bz_choice *choice, bz_error *err)
         bz_session_forget(s); /* the device continued with another token */
         j->not_wanted += j->constraint != NULL;
         if (j->not_wanted * 4 > j->emit.limits.made + 4) {
-            j->ahead = 1; /* too many passes ahead are discarded: it does not know the grammar */
+            limit_ahead(j,
+                        1); /* too many passes ahead are discarded: it does not know the grammar */
         }
     }
     j->listed = j->has_row = false;
@@ -236,13 +326,35 @@ static bz_progress report_prescribed(generate_job *j, bz_need *need)
 static bz_status feed_token(generate_job *j, bz_error *err)
 {
     bz_session *s = j->s;
-    const uint32_t rows = bz_drafts_find(&j->drafts, s, j->token, j->end);
-    j->verifying = rows > 1;
-    bz_drafts_pass(&j->drafts, s, rows);
-    if (j->ahead && !j->verifying) {
-        return BZ_OK; /* the next step sends it */
+    s->tokens[s->n] = j->token; /* belongs to the session when the pass is done */
+    const uint32_t wanted = bz_drafts_wanted(&j->drafts, s, j->end);
+    uint32_t rows = 1 + wanted;
+    if (j->drafts.kind == BZ_DRAFT_LOOKUP) {
+        rows = bz_drafts_look_up(&j->drafts, s, wanted);
     }
-    return bz_session_start_pass(s, s->n, rows, rows, j->verifying ? PASS_ALL : PASS_LAST, err);
+    note_drafts(j, rows > 1);
+    if (s->sent) { /* the token's pass is in flight, with others after it; drafts have to wait */
+        return start_rows(j, 1, err);
+    }
+    if (wanted && j->drafts.kind == BZ_DRAFT_MODEL && !j->drafts.on_device) {
+        j->drafting = true;
+        return bz_drafts_start(&j->drafts, s, wanted, err);
+    }
+    return start_rows(j, rows, err);
+}
+
+/* The token to be fed is the next draft: its row of the last pass is used instead of another one.
+ */
+static bz_status use_row(generate_job *j, bz_error *err)
+{
+    bz_session *s = j->s;
+    j->feed = false;
+    if (j->by_lists) {
+        s->n++;
+        return take_list(j, err);
+    }
+    j->has_row = true;
+    return bz_session_take_row(s, s->n - s->first, err);
 }
 
 static bz_progress work_generate(bz_job *job, bz_need *need)
@@ -260,11 +372,9 @@ static bz_progress work_generate(bz_job *job, bz_need *need)
         j->in_pass = false;
     }
     if (j->feed && j->n_feeds == 1 && bz_drafts_confirm(&j->drafts, s, j->token)) {
-        if (bz_session_take_row(s, s->n - s->first, &need->error) != BZ_OK) {
+        if (use_row(j, &need->error) != BZ_OK) {
             return BZ_JOB_ERROR;
         }
-        j->feed = false;
-        j->has_row = true;
     }
     if (j->feed && job->finish == BZ_FINISH_NONE && j->n_feeds < MAX_FEEDS &&
         j->n_feeds < s->chunk && prescribed(j) >= 0) {
@@ -314,7 +424,7 @@ static void restart_generate(bz_job *job)
 {
     generate_job *j = (generate_job *)(void *)job;
     j->feed |= j->in_pass && (!j->getting_row || j->feeding_many);
-    j->feeding_many = j->verifying = false;
+    j->feeding_many = j->drafting = j->drafts_sent = j->verifying = false;
     bz_drafts_drop(&j->drafts);
     j->in_pass = j->getting_row = j->has_row = false;
     j->listed = false;

@@ -4,10 +4,21 @@
 
 #include "session/job.h"
 #include "model/diffusion.h"
+#include "session/draft.h"
 #include "session/session.h"
 
 static const uint32_t buckets[BZ_BUCKETS] = {1, BZ_BIT_EQUAL_ROWS, BZ_SMALL_CHUNK, BZ_MAX_CHUNK,
                                              BZ_MAX_ROWS};
+
+/* ---- what a drafter begins with -------------------------------------------------------- */
+
+/* A pass of a plan with that many rows of logits leaves the states of the positions from `first`
+ * on, or none. */
+static void keep_states(bz_session *s, const bz_plan *plan, uint32_t first, uint32_t rows)
+{
+    s->state_first = first;
+    s->state_rows = plan->out_rows <= BZ_SHARED_ROWS ? rows : 0;
+}
 
 /* ---- one pass ------------------------------------------------------------------------- */
 
@@ -64,6 +75,7 @@ bz_status bz_session_start_pass(bz_session *s, uint32_t first, uint32_t count, u
                         .kv = s->kv_list};
     bz_session_fill_soft(s, &s->rows, first);
     s->first = first;
+    keep_states(s, s->running->plan, first + s->out[0], s->rows.n_out);
     bz_rings_overwrite(&s->rings, s->backend, s->kv, first + count);
     s->backend->begin(s->backend, s->running->schedule, &s->rows);
     return BZ_OK;
@@ -176,10 +188,11 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *
     const uint32_t zero = 0;
     const bz_rows rows = {
         .n = 1, .n_out = 1, .id = &id, .pos = &pos, .seq = &zero, .out = &zero, .kv = s->kv_list};
-    bz_pass_state state =
-        s->backend->send(s->backend, s->running->schedule, &rows, id < 0, &u, err);
+    bz_pass_state state = s->backend->send(s->backend, s->running->schedule, &rows,
+                                           id < 0 ? BZ_FEED_CHOICE : BZ_FEED_IDS, &u, err);
     if (state == BZ_PASS_DONE) {
         bz_rings_overwrite(&s->rings, s->backend, s->kv, at + 1);
+        keep_states(s, s->running->plan, at, 1);
         s->pass_rows[at] = 1;
         s->sent_id = s->sent++ ? s->sent_id : id;
     }
@@ -188,7 +201,7 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *
 
 bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err)
 {
-    bz_pass_state state = s->backend->receive(s->backend, list, guess, err);
+    bz_pass_state state = s->backend->receive(s->backend, list, guess, NULL, err);
     if (state == BZ_PASS_DONE) {
         s->tokens[s->n++] = s->sent_id;
         s->sent_id = *guess;
@@ -207,13 +220,78 @@ void bz_session_forget(bz_session *s)
     }
 }
 
-bz_status bz_session_row(bz_session *s, bool there, bz_error *err)
+bz_status bz_session_row(bz_session *s, bool there, uint32_t row, bz_error *err)
 {
     if (!there) {
         return bz_session_start_pass(s, s->n - 1, 1, 1, PASS_LAST, err);
     }
-    s->rows = (bz_rows){.n = 1, .n_out = 1};
+    s->rows = (bz_rows){.n = 1, .n_out = row + 1};
     s->first = s->n - 1;
     s->backend->begin_logits(s->backend);
     return BZ_OK;
+}
+
+/* ---- passes over guesses that end in short lists ---------------------------------------- */
+
+static bz_status verify_plan(bz_session *s, uint32_t rows, session_plan **out, bz_error *err)
+{
+    session_plan *p = &s->verify_plans[rows - 2];
+    bz_status status = BZ_OK;
+    if (!p->plan) {
+        const bz_text_model *text = bz_adapted_text(s->model, s->adapters);
+        status = bz_text_record(text, rows, rows, &p->plan, err);
+        if (status == BZ_OK) {
+            p->plan->many_sequences = true; /* such plans end in a list for every row */
+        }
+    }
+    if (status == BZ_OK && !p->schedule) {
+        status = s->backend->prepare(s->backend, p->plan, &p->schedule, err);
+    }
+    *out = p;
+    return status;
+}
+
+bz_pass_state bz_session_send_rows(bz_session *s, uint32_t count, bz_feed feed,
+                                   const bz_topk_request *request, const double *u, bz_error *err)
+{
+    if (verify_plan(s, bz_drafts_round_up(count - 1) + 1, &s->running, err) != BZ_OK ||
+        s->backend->kv_reserve(s->backend, s->kv, s->n + count, err) != BZ_OK ||
+        s->backend->set_topk(s->backend, s->running->schedule, s->kv, request, err) != BZ_OK) {
+        return BZ_PASS_ERROR;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        s->pos[i] = (int32_t)(s->n + i);
+        s->out[i] = i;
+        s->pass_rows[s->n + i] = (uint16_t)(i ? 0 : count);
+    }
+    const bz_rows rows = {.n = count,
+                          .n_out = count,
+                          .id = s->tokens + s->n,
+                          .pos = s->pos,
+                          .seq = s->seq,
+                          .out = s->out,
+                          .kv = s->kv_list};
+    const bz_pass_state state =
+        s->backend->send(s->backend, s->running->schedule, &rows, feed, u, err);
+    if (state == BZ_PASS_DONE) {
+        s->first = s->n;
+        s->sent = 1;
+        bz_rings_overwrite(&s->rings, s->backend, s->kv, s->n + count);
+        keep_states(s, s->running->plan, s->n, count);
+    }
+    return state;
+}
+
+bz_pass_state bz_session_receive_rows(bz_session *s, bz_shortlist *lists, bz_error *err)
+{
+    int32_t choices[BZ_MAX_DRAFTS + 1];
+    const bz_pass_state state =
+        s->backend->receive(s->backend, lists, choices, s->tokens + s->first, err);
+    if (state == BZ_PASS_DONE) {
+        s->n = s->first + 1;
+        s->sent = 0;
+        s->has_logits = false;
+        s->logits_on_device = true;
+    }
+    return state;
 }

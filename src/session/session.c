@@ -18,6 +18,35 @@ static void add_table_use(const bz_session *s, bz_session_stats *stats)
     stats->ple_misses += misses;
 }
 
+static void each_plan(bz_session *s, void (*act)(bz_session *s, session_plan *plan))
+{
+    for (int i = 0; i < 2 * BZ_BUCKETS; i++) {
+        act(s, &s->plans[i / BZ_BUCKETS][i % BZ_BUCKETS]);
+    }
+    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
+        act(s, &s->canvas_plans[i]);
+    }
+    for (int i = 0; i < BZ_MAX_DRAFTS; i++) {
+        act(s, &s->draft_plans[i]);
+        act(s, &s->verify_plans[i]);
+    }
+}
+
+static void release_schedule(bz_session *s, session_plan *p)
+{
+    if (p->schedule) {
+        s->backend->release(s->backend, p->schedule);
+        p->schedule = NULL;
+    }
+}
+
+static void free_plan(bz_session *s, session_plan *p)
+{
+    (void)s;
+    bz_plan_free(p->plan);
+    p->plan = NULL;
+}
+
 void bz_session_detach(bz_session *s)
 {
     bz_backend *b = s->backend;
@@ -25,19 +54,7 @@ void bz_session_detach(bz_session *s)
         return;
     }
     add_table_use(s, &s->stats);
-    for (int i = 0; i < 2 * BZ_BUCKETS; i++) {
-        session_plan *p = &s->plans[i / BZ_BUCKETS][i % BZ_BUCKETS];
-        if (p->schedule) {
-            b->release(b, p->schedule);
-            p->schedule = NULL;
-        }
-    }
-    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
-        if (s->canvas_plans[i].schedule) {
-            b->release(b, s->canvas_plans[i].schedule);
-            s->canvas_plans[i].schedule = NULL;
-        }
-    }
+    each_plan(s, release_schedule);
     bz_rings_free(&s->rings, b);
     b->kv_free(b, s->kv);
     b->free(b);
@@ -45,19 +62,12 @@ void bz_session_detach(bz_session *s)
     s->backend = NULL;
     s->device = NULL;
     s->sent = 0;
+    s->state_rows = 0;
 }
 
 static void free_plans(bz_session *s)
 {
-    for (int b = 0; b < 2 * BZ_BUCKETS; b++) {
-        session_plan *p = &s->plans[b / BZ_BUCKETS][b % BZ_BUCKETS];
-        bz_plan_free(p->plan);
-        p->plan = NULL;
-    }
-    for (int i = 0; i < BZ_CANVAS_PLANS; i++) {
-        bz_plan_free(s->canvas_plans[i].plan);
-        s->canvas_plans[i].plan = NULL;
-    }
+    each_plan(s, free_plan);
 }
 
 void bz_session_free(bz_session *s)

@@ -20,6 +20,7 @@ enum { BZ_BUCKETS = 5 };     /* sizes of a pass for which plans are recorded */
 enum { BZ_AHEAD = 4 };       /* passes in flight on a device */
 /* Passes of at most this many rows compute the same bits as one row at a time. */
 enum { BZ_BIT_EQUAL_ROWS = 8 };
+enum { BZ_MAX_DRAFTS = BZ_BIT_EQUAL_ROWS - 1 }; /* verified by one pass */
 
 /* Passes over a canvas: see model/diffusion.h. */
 typedef enum canvas_pass {
@@ -65,6 +66,9 @@ struct bz_session {
 
     session_plan plans[2][BZ_BUCKETS];          /* [one row of logits | all rows][bucket] */
     session_plan canvas_plans[BZ_CANVAS_PLANS]; /* of a diffusion model */
+    session_plan draft_plans[BZ_MAX_DRAFTS];    /* of the drafter, by drafts - 1 */
+    session_plan verify_plans[BZ_MAX_DRAFTS];   /* of passes that end in a short list for every row,
+                                                   by rows - 2 */
 
     /* The current pass: its parameters, and the arrays they point to. */
     bz_rows rows;
@@ -75,6 +79,11 @@ struct bz_session {
     const float *soft[BZ_MAX_ROWS];
     session_plan *running;
     uint32_t first; /* position of its first row */
+
+    /* Positions whose states, after the model's last norm, the back end holds: a drafter begins
+     * with the last one. */
+    uint32_t state_first, state_rows;
+    int32_t draft_angle; /* bz_rows.angle of the drafter's pass */
 
     float *logits; /* [vocabulary] after the last token */
     bool has_logits;
@@ -175,10 +184,26 @@ bz_pass_state bz_session_send(bz_session *s, int32_t id, const bz_topk_request *
                               bz_error *err);
 bz_pass_state bz_session_receive(bz_session *s, bz_shortlist *list, int32_t *guess, bz_error *err);
 void bz_session_forget(bz_session *s);
-/* Starts getting the logits after the last token into s->logits: they are read if the pass received
- * last was the last one sent (`there`), else computed again. Continue with bz_session_pass_step;
- * the tokens held stay the same. */
-bz_status bz_session_row(bz_session *s, bool there, bz_error *err);
+/* Starts getting the logits after the last token into s->logits: they are read, as row `row` of the
+ * pass received last, if that was the last one sent (`there`), else computed again. Continue with
+ * bz_session_pass_step; the tokens held stay the same. */
+bz_status bz_session_row(bz_session *s, bool there, uint32_t row, bz_error *err);
+/* A pass over the token at s->n and the guesses after it; it ends in a short list for each. They
+ * are in s->tokens, or with BZ_FEED_DRAFTS the guesses are those of bz_session_send_drafts. u: the
+ * random numbers of the choices. receive: when DONE all are in s->tokens, and the first belongs to
+ * the session. Back ends that send only. */
+bz_pass_state bz_session_send_rows(bz_session *s, uint32_t count, bz_feed feed,
+                                   const bz_topk_request *request, const double *u, bz_error *err);
+bz_pass_state bz_session_receive_rows(bz_session *s, bz_shortlist *lists, bz_error *err);
+
+/* The model's drafter (drafter.c). can_draft: the state before the token at s->n is there. start:
+ * a pass that drafts `count` tokens after that token, which is in s->tokens; step: when DONE they
+ * follow it there. send_drafts: the same pass, whose drafts stay on the device for
+ * bz_session_send_rows. */
+bool bz_session_can_draft(const bz_session *s);
+bz_status bz_session_start_draft(bz_session *s, uint32_t count, bz_error *err);
+bz_pass_state bz_session_draft_step(bz_session *s, bz_error *err);
+bz_pass_state bz_session_send_drafts(bz_session *s, uint32_t count, bz_error *err);
 
 /* Keeps a snapshot at position s->n, if there is memory. */
 void bz_session_keep_snapshot(bz_session *s);

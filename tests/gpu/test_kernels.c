@@ -250,7 +250,7 @@ static void test_elementwise(void)
                                       65, 2057, 1000}; /* 2057 by 512: several values to a thread */
     static const uint32_t rows[3][2] = {{1, 1}, {8, 5}, {512, 130}};
     enum { N = 6, WIDE = 4219 };
-    begin("add, scale, mul_vector, geglu, softcap, take_rows, columns");
+    begin("add, scale, mul_vector, geglu, softcap, take_rows, columns, concat");
     memory_weights w = {0};
     bz_weight wide = weights_random(&w, BZ_F32, WIDE, 130, 1),
               one = weights_values(&w, (float[]){-1.625f}, 1, 1), v[N];
@@ -261,7 +261,7 @@ static void test_elementwise(void)
     bool open = parity_open(&p, &w, &(parity_options){0});
     for (int i = 0; open && i < N; i++) {
         for (int c = 0; c < 3; c++) {
-            for (int op = 0; op < 9; op++) {
+            for (int op = 0; op < 10; op++) {
                 const uint32_t n = widths[i], bucket = rows[c][0];
                 bz_plan *plan = parity_plan(&p, bucket);
                 const float large = op == 5 ? 60 : 6; /* 60: tanh is 1 */
@@ -278,6 +278,7 @@ static void test_elementwise(void)
                 case 6: /* alternating groups of gates and ups */
                     y = bz_geglu_fused(plan, bz_columns(plan, x, 7, 2 * n), n % 5 ? n : n / 5, "y");
                     break;
+                case 9: y = bz_concat(plan, a, b, "y"); break;
                 case 7:
                     y = bz_softcap(plan, bz_add(plan, a, b, 1, "s"), 2.5f, "y");
                     limit.of_value = 2e-6;
@@ -313,6 +314,38 @@ static void test_elementwise(void)
             parity_check(&p, &r, &(parity_pass){.n = n, .n_out = n_out, .out = out}, limit,
                          "%u of %u rows", n_out, n);
         }
+        parity_release(&p, &r);
+    }
+    parity_close(&p);
+    weights_free(&w);
+    print_worst();
+}
+
+/* The best of logits, and its row of a table; with equal logits the first. */
+static void test_best(void)
+{
+    static const uint32_t vocabs[] = {1, 7, 256, 257, 4219};
+    enum { N = sizeof vocabs / sizeof *vocabs };
+    begin("best of 1 to 4219 logits, embed_best");
+    memory_weights w = {0};
+    bz_weight logits = weights_random(&w, BZ_F32, vocabs[N - 1], 130, 1), table[N],
+              zero = weights_values(&w, (float[]){0}, 1, 1),
+              minus = weights_values(&w, (float[]){-1}, 1, 1);
+    for (int i = 0; i < N; i++) {
+        table[i] = weights_random(&w, BZ_Q8_0, 64, vocabs[i], 1);
+    }
+    parity p;
+    bool open = parity_open(&p, &w, &(parity_options){0});
+    for (int i = 0; open && i < 2 * N; i++) {
+        bz_plan *plan = parity_plan(&p, 1);
+        bz_tensor z = bz_columns(plan, bz_embed(plan, logits, 1, "x"), 0, vocabs[i / 2]);
+        bz_tensor ids = BZ_NO_TENSOR;
+        z = bz_scale(plan, z, i % 2 ? zero : minus, "z"); /* all equal; or not */
+        bz_best(plan, z, 3, 2, &ids, "best");
+        bz_tensor y = bz_embed_best(plan, ids, 2, table[i / 2], 1.5f, "y");
+        parity_run r = parity_prepare(&p, plan, y);
+        parity_check(&p, &r, &(parity_pass){.n = 1, .n_out = 1}, (bound){.absolute = 0},
+                     "%u logits%s", vocabs[i / 2], i % 2 ? ", all equal" : "");
         parity_release(&p, &r);
     }
     parity_close(&p);
@@ -384,11 +417,8 @@ static void test_rope(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} groups[] = {{"linear", test_linears},
-              {"embed", test_embed},
-              {"norm", test_norms},
-              {"elementwise", test_elementwise},
-              {"rope", test_rope}};
+} groups[] = {{"linear", test_linears},          {"embed", test_embed}, {"norm", test_norms},
+              {"elementwise", test_elementwise}, {"best", test_best},   {"rope", test_rope}};
 
 int main(int argc, char **argv)
 {

@@ -171,7 +171,9 @@ static bool lab_send(lab *l, const bz_topk_request *topk, int32_t kind, double u
         .n = 1, .n_out = 1, .id = &kind, .pos = &pos, .seq = &zero, .out = &zero, .kv = l->kv_list};
     bz_pass_state state = BZ_PASS_ERROR;
     if (!topk || l->b->set_topk(l->b, l->schedule, l->kv, topk, &err) == BZ_OK) {
-        while ((state = l->b->send(l->b, l->schedule, &rows, kind < 0, &u, &err)) == BZ_PASS_WAIT) {
+        while ((state = l->b->send(l->b, l->schedule, &rows,
+                                   kind < 0 ? BZ_FEED_CHOICE : BZ_FEED_IDS, &u, &err)) ==
+               BZ_PASS_WAIT) {
             bz_os_sleep(GPU_POLL_NS);
         }
     }
@@ -182,7 +184,7 @@ static bool lab_receive(lab *l, bz_shortlist *list, int32_t *guess)
 {
     bz_error err = {0};
     bz_pass_state state;
-    while ((state = l->b->receive(l->b, list, guess, &err)) == BZ_PASS_WAIT) {
+    while ((state = l->b->receive(l->b, list, guess, NULL, &err)) == BZ_PASS_WAIT) {
         bz_os_sleep(GPU_POLL_NS);
     }
     return CHECKF(state == BZ_PASS_DONE, "%s", err.text);

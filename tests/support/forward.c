@@ -12,7 +12,12 @@ bz_model *open_or_fail(const char *path)
 
 bz_model *open_on_or_fail(const char *path, const char *device)
 {
-    const bz_open_options o = {.size = sizeof o, .device = device};
+    return open_with_drafter_or_fail(path, NULL, device);
+}
+
+bz_model *open_with_drafter_or_fail(const char *path, const char *drafter, const char *device)
+{
+    const bz_open_options o = {.size = sizeof o, .device = device, .draft = drafter};
     bz_model *m = NULL;
     bz_error err = {0};
     if (bz_model_open_file(&m, path, NULL, &o, &err) != BZ_OK) {

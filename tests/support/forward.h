@@ -7,6 +7,7 @@
 /* Opens a model or ends the program with a FAIL line. */
 bz_model *open_or_fail(const char *path);
 bz_model *open_on_or_fail(const char *path, const char *device); /* "gpu", ... */
+bz_model *open_with_drafter_or_fail(const char *path, const char *drafter, const char *device);
 bz_session *session_or_fail(const bz_model *m, const bz_session_options *o);
 
 /* Prefills ids and returns the status; logits [n][vocabulary] of the rows that were computed

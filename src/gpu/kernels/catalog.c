@@ -35,6 +35,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     /* clang-format off */
     [GPU_EMBED] = {"embed", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_token"},
     [GPU_EMBED_SLOTS] = {"embed_slots", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_slot"},
+    [GPU_EMBED_BEST] = {"embed_best", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_best"},
     [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_write"},
     [GPU_LINEAR8_STORED] = {"linear8_stored", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_read"},
     [GPU_LINEAR_WIDE] = {"linear_wide", "product/linear_wide.wgsl", {"LANES", "MAX_N"}, K_TYPES, NULL},
@@ -106,6 +107,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_REPACK] = {"repack", "types/repack.wgsl", {NULL}, REPACKED, NULL},
     [GPU_CHOOSE_SCAN] = {"choose_scan", "choose/scan.wgsl", {NULL}, 0, NULL},
     [GPU_CHOOSE_PICK] = {"choose_pick", "choose/pick.wgsl", {NULL}, 0, NULL},
+    [GPU_BEST] = {"best", "choose/best.wgsl", {NULL}, 0, NULL},
     /* clang-format on */
 };
 

@@ -13,6 +13,7 @@ typedef enum gpu_kernel {
     /* product/: "few rows" are up to 8, "even" shapes allow vec4 access */
     GPU_EMBED,
     GPU_EMBED_SLOTS,    /* rows of a table that stays in the file */
+    GPU_EMBED_BEST,     /* of tokens that best chose */
     GPU_LINEAR8,        /* few rows, int8 activations, fused with what is around; experts too */
     GPU_LINEAR8_STORED, /* the same with an input that is stored as int8 */
     GPU_LINEAR_WIDE,    /* few rows, K-quantized weights */
@@ -91,6 +92,7 @@ typedef enum gpu_kernel {
     GPU_REPACK,      /* weights, while loading */
     GPU_CHOOSE_SCAN, /* end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */
+    GPU_BEST,        /* the token of the greatest logit */
     GPU_N_KERNELS
 } gpu_kernel;
 

@@ -161,6 +161,12 @@
     F(S, u32, first_row, "of the table in this binding")                                           \
     F(S, u32, row_count, "rows of the table in this binding")
 
+/* best */
+#define GPU_DRAFT_PARAMS(F, S)                                                                     \
+    GPU_COMMON_PARAMS(F, S)                                                                        \
+    F(S, u32, vocab, "logits")                                                                     \
+    F(S, u32, draft, "its number in the parameter block")
+
 /* tower_*: vision and audio encoders */
 #define GPU_TOWER_PARAMS(F, S)                                                                     \
     GPU_COMMON_PARAMS(F, S)                                                                        \
@@ -210,6 +216,7 @@
     X(norm, GPU_NORM_PARAMS)                                                                       \
     X(attention, GPU_ATTENTION_PARAMS)                                                             \
     X(canvas, GPU_CANVAS_PARAMS)                                                                   \
+    X(draft, GPU_DRAFT_PARAMS)                                                                     \
     X(tower, GPU_TOWER_PARAMS)                                                                     \
     X(repack, GPU_REPACK_PARAMS)
 
@@ -248,6 +255,7 @@ typedef union gpu_params {
     gpu_norm_params norm;
     gpu_attention_params attention;
     gpu_canvas_params canvas;
+    gpu_draft_params draft;
     gpu_tower_params tower;
 } gpu_params;
 

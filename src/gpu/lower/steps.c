@@ -17,7 +17,8 @@ enum {
     OP_TAKE_ROWS,
     OP_READ_KEPT,
     OP_MULTIPLY,
-    OP_MEAN_ROWS
+    OP_MEAN_ROWS,
+    OP_CONCAT
 };                                            /* OP of elementwise.wgsl */
 enum { SEVERAL_PER_THREAD = 1 << 20 };        /* values: with more, a thread computes several */
 enum { MAX_EXPERTS = 1024, MAX_CHOSEN = 64 }; /* of route.wgsl */
@@ -111,9 +112,20 @@ static void embed(builder *x)
         p->row_bytes = (uint32_t)gpu_row_bytes(w->type, w->ne[0]);
         p->skip_soft = x->step->accepts_soft;
         p->scale = x->step->scale;
+        p->in0 += x->step->width;
         d.x = divide_up(divide_up(p->cols, 8), 64);
-        gpu_emit(x, GPU_EMBED, w->type, (gpu_overrides){{0}}, d);
+        gpu_emit(x, x->step->in[0].id ? GPU_EMBED_BEST : GPU_EMBED, w->type, (gpu_overrides){{0}},
+                 d);
     }
+}
+
+static void best(builder *x)
+{
+    gpu_dispatch d = {.params = gpu_params_of(x, x->step), .x = 1, .y = 1};
+    d.params.draft.vocab = bz_plan_tensor(x->plan, x->step->in[0])->cols;
+    d.params.draft.draft = x->step->width;
+    d.params.out0 += x->step->width;
+    gpu_emit(x, GPU_BEST, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
 /* embed from a table whose rows are fetched from the file */
@@ -334,6 +346,8 @@ void gpu_lower_step(builder *x)
     case BZ_OP_TAKE_ROWS: elementwise(x, OP_TAKE_ROWS); break;
     case BZ_OP_MEAN_ROWS: elementwise(x, OP_MEAN_ROWS); break;
     case BZ_OP_READ_KEPT: elementwise(x, OP_READ_KEPT); break;
+    case BZ_OP_CONCAT: elementwise(x, OP_CONCAT); break;
+    case BZ_OP_BEST: best(x); break;
     case BZ_OP_RMS_NORM: gpu_lower_norm(x, s); break;
     case BZ_OP_ROPE: rope(x); break;
     case BZ_OP_ROUTE: route(x); break;

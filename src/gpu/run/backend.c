@@ -111,7 +111,7 @@ static bz_pass_state submit(gpu_backend *b, bz_error *err)
     if (b->model->stream && !gpu_stream_take(b->model->stream, b)) {
         return BZ_PASS_WAIT; /* another session's pass has the slots */
     }
-    gpu_write_pass(b, s, b->pass, false, 0);
+    gpu_write_pass(b, s, b->pass, BZ_FEED_IDS, 0);
     b->replayed = 0;
     if (b->tracer.trace) {
         b->stage = PASS_TRACING;

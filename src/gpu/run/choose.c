@@ -36,6 +36,7 @@ enum {
     ANSWER_N,
     ANSWER_FINITE,
     ANSWER_CHOICE,
+    ANSWER_FED, /* the token that the row embedded */
     ANSWER_SUM = 4,
     ANSWER_RAW_SUM = 6,
     ANSWER_LIST = 8,
@@ -63,8 +64,8 @@ static float float_of(uint32_t bits)
 
 bool gpu_chooses(const bz_schedule *s)
 {
-    return s->plan->rows == s->plan->out_rows && s->plan->rows <= GPU_MAX_CHOICES &&
-           (s->plan->rows == 1 || s->plan->many_sequences);
+    return !s->plan->drafts && s->plan->rows == s->plan->out_rows &&
+           s->plan->rows <= GPU_MAX_CHOICES && (s->plan->rows == 1 || s->plan->many_sequences);
 }
 
 static uint32_t blocks_of(uint32_t vocab)
@@ -243,7 +244,7 @@ static bz_status set_topk(bz_backend *backend, const bz_schedule *s, const bz_kv
     return BZ_OK;
 }
 
-static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *rows, bool own,
+static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *rows, bz_feed feed,
                           const double *u, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
@@ -264,7 +265,7 @@ static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *ro
         words += ANSWER_LIST + ENTRY_WORDS * c->wanted[sequence[i]];
     }
     write_head(b, s, rows->n_out, sequence, u);
-    gpu_write_pass(b, s, rows, own, (float)u[0]);
+    gpu_write_pass(b, s, rows, feed, (float)u[0]);
     gpu_fence fence =
         gpu_replay_read(b->g, s->list, 0, s->n + 2, c->answer, 0, words * sizeof(uint32_t), err);
     if (!fence) {
@@ -275,6 +276,19 @@ static bz_pass_state send(bz_backend *backend, bz_schedule *s, const bz_rows *ro
     c->in_flight[at].choices = rows->n_out;
     c->last_sent = s;
     return BZ_PASS_DONE;
+}
+
+/* Its list ends before the choice of a token: what it drafts is in the parameter block. */
+static bz_pass_state send_drafts(bz_backend *backend, bz_schedule *s, const bz_rows *rows,
+                                 bz_error *err)
+{
+    gpu_backend *b = (gpu_backend *)(void *)backend;
+    const bz_pass_state state = gpu_ready(b, s, rows, err);
+    if (state == BZ_PASS_DONE) {
+        gpu_write_pass(b, s, rows, BZ_FEED_IDS, 0);
+        gpu_replay(b->g, s->list, 0, s->n);
+    }
+    return state;
 }
 
 static bz_exp_sum sum_at(const uint32_t *words)
@@ -301,7 +315,7 @@ static uint32_t read_answer(const uint32_t *words, uint32_t wanted, bz_shortlist
 }
 
 static bz_pass_state receive(bz_backend *backend, bz_shortlist *lists, int32_t *choices,
-                             bz_error *err)
+                             int32_t *fed, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_chooser *c = &b->chooser;
@@ -310,6 +324,9 @@ static bz_pass_state receive(bz_backend *backend, bz_shortlist *lists, int32_t *
     }
     const uint32_t *words = c->words, n = c->in_flight[c->first].choices;
     for (uint32_t i = 0; i < n; i++) {
+        if (fed) {
+            fed[i] = (int32_t)words[ANSWER_FED];
+        }
         words += read_answer(words, c->in_flight[c->first].wanted[i], &lists[i], &choices[i]);
     }
     c->last_choices = n;
@@ -361,6 +378,7 @@ void gpu_choose_interface(bz_backend *b)
 {
     b->set_topk = set_topk;
     b->send = send;
+    b->send_drafts = send_drafts;
     b->receive = receive;
     b->discard = discard;
     b->begin_logits = begin_logits;

@@ -158,9 +158,10 @@ static void write_sequences(gpu_backend *b, const bz_rows *rows)
 
 /* ---- interface ---------------------------------------------------------------------------- */
 
-void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u)
+void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bz_feed feed,
+                    float u)
 {
-    uint32_t block[ROWS_CHOSEN] = {rows->n, rows->n_out, 0, own};
+    uint32_t block[ROWS_CHOSEN] = {rows->n, rows->n_out, 0, (uint32_t)feed};
     if (s->plan->tower) {
         write_tower(b, s, rows);
         write_angles(b, s, rows);
@@ -171,7 +172,8 @@ void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, b
         uint32_t *row = block + ROWS_LIST + 3 * i;
         const bool of_image = rows->image_last && (rows->image_last[i] != rows->pos[i] ||
                                                    rows->image_first[i] != rows->pos[i]);
-        row[0] = own ? 0 : (uint32_t)rows->id[i];
+        row[0] =
+            feed == BZ_FEED_IDS || (feed == BZ_FEED_DRAFTS && i == 0) ? (uint32_t)rows->id[i] : 0;
         row[0] |= (rows->soft && rows->soft[i] ? ROWS_IS_SOFT : 0) | (of_image ? ROWS_OF_IMAGE : 0);
         row[1] = (uint32_t)rows->pos[i];
         row[2] = i < rows->n_out ? rows->out[i] : 0;

@@ -78,7 +78,7 @@ enum {
     ROWS_N,
     ROWS_N_OUT,
     ROWS_DRAW, /* f32: uniform number for drawing the token */
-    ROWS_OWN,  /* 1: the first row's id is ROWS_CHOSEN */
+    ROWS_FEED, /* bz_feed: where ids come from */
     ROWS_LIST, /* three words per row: id, position, row wanted as output */
     ROWS_CHOSEN = ROWS_LIST + 3 * GPU_MAX_ROWS, /* written by choose/pick.wgsl */
     ROWS_FRESH,                                 /* canvas: 1: kept tensors hold nothing yet */
@@ -89,7 +89,9 @@ enum {
     ROWS_SEQUENCES = ROWS_BLOCKS + 2 * GPU_MAX_ROWS, /* two words per row: index of its sequence,
                                                         first cache row of the sequence; zeros with
                                                         one sequence */
-    ROWS_WORDS = ROWS_SEQUENCES + 2 * GPU_MAX_ROWS
+    ROWS_DRAFTS = ROWS_SEQUENCES + 2 * GPU_MAX_ROWS, /* ids of rows 1 .. with BZ_FEED_DRAFTS,
+                                                        written by choose/best.wgsl */
+    ROWS_WORDS = ROWS_DRAFTS + BZ_SHARED_ROWS
 };
 #define ROWS_IS_SOFT  0x80000000u /* bits of an id: the row is an embedding, not a token; */
 #define ROWS_OF_IMAGE 0x40000000u /* it belongs to an image */
@@ -200,9 +202,10 @@ bz_pass_state gpu_read_arena(gpu_backend *b, uint64_t offset, uint64_t bytes, vo
 /* DONE: pipelines, list and table rows are ready for a pass over these rows. */
 bz_pass_state gpu_ready(gpu_backend *b, bz_schedule *s, const bz_rows *rows, bz_error *err);
 
-/* inputs.c: writes what changes per pass: parameter block, angles, rows of embeddings. own: the
- * token is the one that the pass before chose; u: uniform number for drawing. */
-void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bool own, float u);
+/* inputs.c: writes what changes per pass: parameter block, angles, rows of embeddings. u: uniform
+ * number for drawing. */
+void gpu_write_pass(gpu_backend *b, const bz_schedule *s, const bz_rows *rows, bz_feed feed,
+                    float u);
 /* Host memory that gpu_write_pass and reading the output need. */
 bool gpu_reserve_host(gpu_backend *b, const bz_schedule *s, bz_error *err);
 

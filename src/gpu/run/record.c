@@ -5,8 +5,9 @@
 
 #include "gpu/run/internal.h"
 
-/* Grows the arena or the side buffer. */
-static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t bytes, bz_error *err)
+/* Grows the arena or the side buffer; the first `keep` bytes stay. */
+static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t bytes, uint64_t keep,
+                 bz_error *err)
 {
     const gpu_limits *l = gpu_limits_of(b->g);
     if (bytes <= *has) {
@@ -33,6 +34,9 @@ static bool grow(gpu_backend *b, gpu_buffer *buffer, uint64_t *has, uint64_t byt
         return false;
     }
     if (*buffer) {
+        if (keep && keep <= *has) {
+            gpu_copy(b->g, *buffer, 0, fresh, 0, keep);
+        }
         gpu_buffer_free(b->g, *buffer);
     }
     *buffer = fresh;
@@ -99,8 +103,9 @@ bz_status gpu_expand(gpu_backend *b, bz_schedule *s, const kv_pool *pool, bz_err
         s->dispatches = dispatches;
     }
     if (status != BZ_OK ||
-        !grow(b, &b->arena, &b->arena_bytes, s->lowered.arena_bytes + scratch, &local) ||
-        !grow(b, &b->side, &b->side_bytes, s->lowered.side_bytes, &local) ||
+        !grow(b, &b->arena, &b->arena_bytes, s->lowered.arena_bytes + scratch,
+              bz_plan_shared_bytes(s->plan), &local) ||
+        !grow(b, &b->side, &b->side_bytes, s->lowered.side_bytes, 0, &local) ||
         !write_params(b, s, &local)) {
         if (err) {
             *err = local;

@@ -1,4 +1,4 @@
-// uses: common/pass_layout choose/common
+// uses: common/pass_layout common/fed_token choose/common
 // choose_pick: the second kernel: candidates, best first, the sums, and a token. One workgroup per choice.
 //
 // The `wanted` runs with the largest maxima contain the `wanted` best tokens (a run's best token is at least as good as
@@ -14,7 +14,7 @@
 
 const DRAW = 2u; // index in rows: the uniform draw of the first choice
 
-// answer, for each choice: count, 1 if any logit is finite, the chosen token, unused, (largest logit, sum) of the edited row and of the
+// answer, for each choice: count, 1 if any logit is finite, the chosen token, the token of the row, (largest logit, sum) of the edited row and of the
 // model's row; then per candidate: logit, id, the model's logit.
 const LIST = 8u;
 
@@ -318,6 +318,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (local == 0u) {
         let id = select(0u, best_id[at], count > 0u);
         answer[to + 2u] = id;
+        answer[to + 3u] = token_of(choice);
         if (choice == 0u) { rows[CHOSEN] = id; }
     }
 }

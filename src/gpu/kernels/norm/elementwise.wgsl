@@ -3,7 +3,7 @@
 //   ADD (in0 + in1) * scale;  SCALE in0 * weights[0];  MUL_VECTOR in0 * scale * weights[c];  GEGLU gelu(in0) * in1
 //   SOFTCAP scale * tanh(in0 / scale); TAKE_ROWS the wanted rows of in0;
 //   READ_KEPT in0, or 0 in the first pass of a canvas; MULTIPLY in0 * scale;
-//   MEAN_ROWS mean of the rows of a text from the wanted row on
+//   MEAN_ROWS mean of the rows of a text from the wanted row on; CONCAT in0, then in1
 // in0, in1, y: [rows][cols]. A thread computes PER_THREAD values, 64 apart.
 override OP: u32;
 override PER_THREAD: u32 = 1u; // more than 1 where starting threads would take longer than their work
@@ -19,6 +19,7 @@ const TAKE_ROWS = 6u;
 const READ_KEPT = 7u;
 const MULTIPLY = 8u;
 const MEAN_ROWS = 9u;
+const CONCAT = 10u; // `width` values of in0
 
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
 
@@ -55,6 +56,10 @@ fn value(row: u32, c: u32) -> f32 {
     }
     if (OP == MULTIPLY) { return arena[a + c] * params.scale; }
     if (OP == MEAN_ROWS) { return mean_of_text(row, c); }
+    if (OP == CONCAT) {
+        if (c < params.width) { return arena[a + c]; }
+        return arena[params.in1 + row * params.in1_stride + c - params.width];
+    }
     if (OP == READ_KEPT) { return select(0.0, arena[a + c], rows[5u + 3u * MAX_ROWS] == 0u); }
     return arena[params.in0 + (params.first_wanted + wanted_row(row)) * params.in0_stride + c];
 }
