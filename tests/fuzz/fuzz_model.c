@@ -1,6 +1,7 @@
 /* libFuzzer target: from files to numbers. The input describes a text model and optionally an
- * mmproj file: sizes first, then edits of their keys and tensors. The files are built in memory and
- * opened; what opens must compute one pass of two rows and, with towers, one pass of each.
+ * mmproj file or a drafter: sizes first, then edits of their keys and tensors. The files are built
+ * in memory and opened; what opens must compute one pass of two rows and, with towers, one pass of
+ * each, or with a drafter a few drafts.
  *
  * Bytes of the input: 12 for the sizes (struct shape), then 4 per edit: what, which key or tensor,
  * and two for the value. */
@@ -105,7 +106,7 @@ static void add(file *f, const char *prefix, int layer, const char *name, uint32
 /* EMBEDDINGS: a text model with per-layer embeddings. ENCODER: EmbeddingGemma; with option 128 as
  * Ollama writes it. ENCODER_2: EmbeddingGemma 2. */
 enum { DENSE, EMBEDDINGS, EXPERTS, EXPERTS_APART, DIFFUSION, ENCODER, ENCODER_2, KINDS };
-enum { NO_TOWER, VISION, AUDIO, DIRECT, TOWERS };
+enum { NO_TOWER, VISION, AUDIO, DIRECT, DRAFTER, TOWERS }; /* the second file */
 
 typedef struct shape {
     uint8_t kind, tower, layers, width, heads, kv_heads, head, ffn, shared, matrix, used, options;
@@ -363,6 +364,49 @@ static void describe_towers(file *f, const shape *s)
     }
 }
 
+/* A drafter of that model, whose layers read the cache of its first one. */
+static void describe_drafter(file *f, const shape *s, uint64_t vocab)
+{
+    enum { LAYERS = 2, D = 32, FFN = 32 };
+    static const char *const norms[] = {"attn_norm", "post_attention_norm", "ffn_norm",
+                                        "post_ffw_norm"};
+    const uint64_t width = 32u * s->width, q = (uint64_t)s->heads * s->head;
+    text(f, "general.architecture", "gemma4-assistant");
+    number(f, "gemma4-assistant.block_count", LAYERS);
+    number(f, "gemma4-assistant.embedding_length", D);
+    number(f, "gemma4-assistant.embedding_length_out", width);
+    number(f, "gemma4-assistant.embedding_length_per_layer_input", 0);
+    number(f, "gemma4-assistant.feed_forward_length", FFN);
+    number(f, "gemma4-assistant.attention.sliding_window", 4);
+    number(f, "gemma4-assistant.attention.head_count", s->heads);
+    number(f, "gemma4-assistant.attention.head_count_kv", s->kv_heads);
+    number(f, "gemma4-assistant.attention.key_length", s->head);
+    number(f, "gemma4-assistant.attention.key_length_swa", s->head);
+    real(f, "gemma4-assistant.attention.layer_norm_rms_epsilon", 1e-6);
+    real(f, "gemma4-assistant.rope.freq_base", 1e6);
+    key *pattern = add_key(f, "gemma4-assistant.attention.sliding_window_pattern", BZ_GGUF_BOOL);
+    pattern->n = LAYERS;
+    pattern->values[0] = pattern->values[1] = s->options & 16 ? 0 : s->options >> 5 & 1;
+    add(f, "", -1, "token_embd.weight", BZ_Q8_0, D, vocab, 1);
+    add(f, "", -1, "output_norm.weight", BZ_F32, D, 1, 1);
+    add(f, "nextn.", -1, "pre_projection.weight", BZ_F16, 2 * width, D, 1);
+    add(f, "nextn.", -1, "post_projection.weight", BZ_F16, D, width, 1);
+    for (int i = 0; i < LAYERS; i++) {
+        char name[NAME];
+        for (size_t n = 0; n < sizeof norms / sizeof *norms; n++) {
+            snprintf(name, NAME, "%s.weight", norms[n]);
+            add(f, "", i, name, BZ_F32, D, 1, 1);
+        }
+        add(f, "", i, "attn_q.weight", BZ_Q8_0, D, q, 1);
+        add(f, "", i, "attn_q_norm.weight", BZ_F32, s->head, 1, 1);
+        add(f, "", i, "attn_output.weight", BZ_F16, q, D, 1);
+        add(f, "", i, "ffn_gate.weight", BZ_Q8_0, D, FFN, 1);
+        add(f, "", i, "ffn_up.weight", BZ_Q8_0, D, FFN, 1);
+        add(f, "", i, "ffn_down.weight", BZ_Q8_0, FFN, D, 1);
+        add(f, "", i, "layer_output_scale.weight", BZ_F32, 1, 1, 1);
+    }
+}
+
 /* ---- edits ---------------------------------------------------------------------------------- */
 
 static uint64_t interesting(unsigned n)
@@ -548,9 +592,27 @@ static bool ended_well(bz_status status, const bz_error *err)
     return status == BZ_OK;
 }
 
+/* Drafts of the model's drafter, whatever they are worth. */
+static void run_drafts(bz_session *s)
+{
+    const bz_generate_options o = {.size = sizeof o,
+                                   .max_tokens = 6,
+                                   .ignore_end = true,
+                                   .draft = BZ_DRAFT_MODEL,
+                                   .drafts = 2,
+                                   .sampling = {.greedy = true}};
+    bz_job *job = NULL;
+    bz_error err = {0};
+    if (ended_well(bz_session_generate(s, &o, &job, &err), &err)) {
+        ended_well(bz_job_run(job, NULL, &err), &err);
+        bz_job_free(job);
+    }
+}
+
 static void run_text(const bz_model *m)
 {
-    const bz_session_options o = {.size = sizeof o, .context = 16, .chunk = 8, .threads = 1};
+    const uint32_t chunk = m->text.assistant ? 9 : 8; /* drafts need rings of more rows */
+    const bz_session_options o = {.size = sizeof o, .context = 16, .chunk = chunk, .threads = 1};
     const int32_t ids[2] = {2, 3};
     bz_session *s = NULL;
     bz_job *job = NULL;
@@ -573,6 +635,9 @@ static void run_text(const bz_model *m)
             ended_well(bz_job_run(job, NULL, &err), &err);
             bz_job_free(job);
         }
+    }
+    if (status == BZ_OK && m->text.assistant) {
+        run_drafts(s);
     }
     bz_session_free(s);
 }
@@ -715,24 +780,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s.head = (uint8_t)(2 * in_range(s.head, 1, 12));
     s.ffn = in_range(s.ffn, 1, 4);
     s.used = in_range(s.used, 1, 4);
-    static file f, towers;
+    static file f, second;
     gguf_build b, t;
-    f.n_keys = f.n_tensors = towers.n_keys = towers.n_tensors = 0;
+    f.n_keys = f.n_tensors = second.n_keys = second.n_tensors = 0;
     const uint64_t tokens = begin_file(&b, true);
     describe_text(&f, &s, tokens);
-    if (s.tower != NO_TOWER) {
-        describe_towers(&towers, &s);
+    if (s.tower == DRAFTER) {
+        describe_drafter(&second, &s, tokens);
+    } else if (s.tower != NO_TOWER) {
+        describe_towers(&second, &s);
     }
     for (size_t at = sizeof s; at + 4 <= size; at += 4) {
         const bool tower = s.tower != NO_TOWER && data[at] & 0x80;
-        edit(tower ? &towers : &f, data + at);
+        edit(tower ? &second : &f, data + at);
     }
     write_file(&b, &f);
     bz_input inputs[2] = {{"text.gguf", b.size, b.bytes}};
     if (s.tower != NO_TOWER) {
         begin_file(&t, false);
-        write_file(&t, &towers);
-        inputs[1] = (bz_input){"mmproj.gguf", t.size, t.bytes};
+        write_file(&t, &second);
+        inputs[1] =
+            (bz_input){s.tower == DRAFTER ? "drafter.gguf" : "mmproj.gguf", t.size, t.bytes};
     }
     run_model(inputs, s.tower != NO_TOWER ? 2 : 1);
     gb_free(&b);
