@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures the GPU figures of docs/SPEED.md on synthetic models, which it generates (python3 with numpy; up to 60 GB of disk).
 #
-#   bench/gpu-figures.sh OUT [PART...]     PART: text prompts media diffusion products adapters kv structured embeddings; default: all
+#   bench/gpu-figures.sh OUT [PART...]     PART: text prompts media diffusion products adapters kv drafts structured embeddings; default: all
 #
 # The full output of each run is written to OUT. Environment: BEZEL, the command of the program (build/bezel; with a
 # bundle "sh gpu-bundle/run.sh bezel"); BENCH and MEAN, likewise for bench_gpu_kernels and bench_gpu_mean; MODELS, the
@@ -30,7 +30,7 @@ report() { # report NAME COMMAND...: goes on after a failure
     head -n 40 "$out/$name.txt"
 }
 
-for part in ${*:-text prompts media diffusion products adapters kv structured embeddings}; do
+for part in ${*:-text prompts media diffusion products adapters kv drafts structured embeddings}; do
     case $part in
     text)
         for shape in e2b e4b 12b 26b-a4b; do
@@ -85,6 +85,16 @@ for part in ${*:-text prompts media diffusion products adapters kv structured em
                 report kv-$type-$turn $bezel bench "$models/e2b.gguf" -p 16384 -n 64 --repeat 1 --device gpu --kv $type
             done
         done
+        ;;
+    drafts) # rounds of 1 to 7 drafts; drafters with random weights, whose drafts are right by chance
+        for shape in e2b e4b 26b-a4b; do
+            made $shape.gguf tools/gemma4_synth.py $shape "$models/$shape.gguf" --type q4_k_m --quiet
+            wide=
+            [ $shape = 26b-a4b ] && wide="--width 1024 --ffn 8192 --heads 16"
+            made $shape-drafter.gguf tools/assistant_synth.py "$models/$shape.gguf" "$models/$shape-drafter.gguf" $wide
+            report drafts-$shape $bezel bench "$models/$shape.gguf" --draft "$models/$shape-drafter.gguf" -n 64 --repeat 3 --device gpu
+        done
+        report drafts-pebble $bezel bench models/pebble.gguf --draft models/pebble-drafter.gguf -n 256 --repeat 5 --device gpu
         ;;
     structured) # a free answer, JSON whose texts are free, and prescribed texts
         made e2b.gguf tools/gemma4_synth.py e2b "$models/e2b.gguf" --type q4_k_m --quiet
