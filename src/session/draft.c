@@ -2,8 +2,9 @@
 
 /* How fast measurements are forgotten, and how often drafting is tried again where it does not
  * pay. */
-#define KEEP_TIME  0.8
-#define KEEP_RIGHT 0.9
+#define KEEP_TIME      0.8
+#define KEEP_RIGHT     0.9
+#define EXPECTED_RIGHT 0.6 /* before anything is known */
 enum { TRY_AGAIN = 32 };
 
 /* Numbers of drafts for which passes are prepared. */
@@ -24,10 +25,15 @@ static bz_status find_kind(const bz_session *s, bz_draft_kind *kind, bz_error *e
     return BZ_OK;
 }
 
-bz_status bz_drafts_begin(bz_drafts *d, const bz_session *s, bz_draft_kind kind, uint32_t fixed,
+void bz_draft_pace_init(bz_draft_pace *pace)
+{
+    *pace = (bz_draft_pace){.one = -1, .extra = -1, .draft = -1, .right = EXPECTED_RIGHT};
+}
+
+bz_status bz_drafts_begin(bz_drafts *d, bz_session *s, bz_draft_kind kind, uint32_t fixed,
                           bz_error *err)
 {
-    *d = (bz_drafts){.fixed = fixed, .pace = {.one = -1, .extra = -1, .draft = -1, .right = 0.6}};
+    *d = (bz_drafts){.fixed = fixed, .pace = &s->draft_pace[0]};
     if (fixed > BZ_MAX_DRAFTS) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "%u drafts per pass were requested; at most %d are possible.", fixed,
@@ -38,6 +44,8 @@ bz_status bz_drafts_begin(bz_drafts *d, const bz_session *s, bz_draft_kind kind,
         return status;
     }
     d->kind = kind;
+    d->pace = &s->draft_pace[kind == BZ_DRAFT_MODEL];
+    d->pace->right = 0.5 * (d->pace->right + EXPECTED_RIGHT); /* another text */
     return kind == BZ_DRAFT_LOOKUP && !bz_lookup_init(&d->lookup, s->context)
                ? bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a generation job.")
                : BZ_OK;
@@ -63,7 +71,7 @@ uint32_t bz_drafts_round_up(uint32_t n)
  * What is not measured yet is taken to be cheap. */
 static uint32_t best_count(const bz_drafts *d)
 {
-    const draft_pace *p = &d->pace;
+    const bz_draft_pace *p = d->pace;
     const double extra = p->extra < 0 ? 0.25 * p->one : p->extra;
     const double draft = d->kind != BZ_DRAFT_MODEL || d->on_device ? 0 /* or part of `extra` */
                          : p->draft < 0                            ? 0.1 * p->one
@@ -86,7 +94,7 @@ static uint32_t best_count(const bz_drafts *d)
 
 static uint32_t paying(bz_drafts *d)
 {
-    draft_pace *p = &d->pace;
+    bz_draft_pace *p = d->pace;
     if (d->fixed) {
         return d->fixed;
     }
@@ -143,7 +151,7 @@ static bool seen_before(uint32_t *seen, uint32_t bit)
 bz_status bz_drafts_start(bz_drafts *d, bz_session *s, uint32_t wanted, bz_error *err)
 {
     d->wanted = wanted;
-    d->timed = seen_before(&d->pace.drafted, wanted);
+    d->timed = seen_before(&d->pace->drafted, wanted);
     d->begun = bz_os_now();
     return bz_session_start_draft(s, wanted, err);
 }
@@ -153,7 +161,7 @@ bz_pass_state bz_drafts_step(bz_drafts *d, bz_session *s, uint32_t *rows, bz_err
     const bz_pass_state state = bz_session_draft_step(s, err);
     if (state == BZ_PASS_DONE) {
         if (d->timed) {
-            keep_time(&d->pace.draft, (double)(bz_os_now() - d->begun) / d->wanted);
+            keep_time(&d->pace->draft, (double)(bz_os_now() - d->begun) / d->wanted);
         }
         *rows = rows_of(s, d->wanted);
     }
@@ -163,8 +171,8 @@ bz_pass_state bz_drafts_step(bz_drafts *d, bz_session *s, uint32_t *rows, bz_err
 void bz_drafts_pass(bz_drafts *d, const bz_session *s, uint32_t rows)
 {
     d->begun = d->kind > BZ_DRAFT_OFF ? bz_os_now() : 0;
-    d->timed = rows == 1 || seen_before(&d->pace.started, rows);
-    d->pace.idle = rows > 1 ? 0 : d->pace.idle;
+    d->timed = rows == 1 || seen_before(&d->pace->started, rows);
+    d->pace->idle = rows > 1 ? 0 : d->pace->idle;
     d->first = s->n;
     d->rows = rows;
     d->used = 0;
@@ -176,7 +184,7 @@ void bz_drafts_passed(bz_drafts *d, bz_session *s)
         return;
     }
     const double took = (double)(bz_os_now() - d->begun);
-    draft_pace *p = &d->pace;
+    bz_draft_pace *p = d->pace;
     if (d->timed && d->rows == 1) {
         keep_time(&p->one, took);
     } else if (d->timed && p->one > 0) {
@@ -194,7 +202,7 @@ bool bz_drafts_confirm(bz_drafts *d, bz_session *s, int32_t token)
         return false;
     }
     const bool right = s->tokens[d->first + d->used] == token && s->n == d->first + d->used;
-    d->pace.right = KEEP_RIGHT * d->pace.right + (1 - KEEP_RIGHT) * (right ? 1 : 0);
+    d->pace->right = KEEP_RIGHT * d->pace->right + (1 - KEEP_RIGHT) * (right ? 1 : 0);
     s->draft_stats.accepted += right;
     d->used += right;
     d->rows = right ? d->rows : 0;

@@ -9,37 +9,25 @@
 #define BZ_SESSION_DRAFT_H
 
 #include "session/lookup.h"
+#include "session/pace.h"
 #include "session/session.h"
-
-/* What verifying costs and brings, as measured: costs are of passes, in ns; below 0: not measured
- * yet. */
-typedef struct draft_pace {
-    double one;    /* pass over one row */
-    double extra;  /* every further row */
-    double draft;  /* every draft, if a drafter makes them */
-    double right;  /* how likely a draft is right if those before it are */
-    uint32_t idle; /* passes since the last one with drafts, if they do not pay */
-    uint32_t
-        started; /* bit r: a pass of r rows was begun before; a first one may compile kernels */
-    uint32_t drafted; /* bit n: the same of drafting n tokens */
-} draft_pace;
 
 /* The drafts of one answer. */
 typedef struct bz_drafts {
     bz_draft_kind kind; /* OFF: everything below does nothing */
     uint32_t fixed;     /* drafts per pass if the caller says so; 0: as many as pay */
     bz_lookup lookup;
-    draft_pace pace;
-    bool on_device;  /* the drafter's drafts are not known before they are verified */
-    bool timed;      /* the pass in flight is measured */
-    uint64_t begun;  /* when it began; 0: there is none */
-    uint32_t wanted; /* drafts that the drafter is making */
-    uint32_t first;  /* position of row 0 of the last verifying pass */
-    uint32_t rows;   /* of it; 0: none are left */
-    uint32_t used;   /* rows whose logits were taken */
+    bz_draft_pace *pace; /* the session's, of this kind */
+    bool on_device;      /* the drafter's drafts are not known before they are verified */
+    bool timed;          /* the pass in flight is measured */
+    uint64_t begun;      /* when it began; 0: there is none */
+    uint32_t wanted;     /* drafts that the drafter is making */
+    uint32_t first;      /* position of row 0 of the last verifying pass */
+    uint32_t rows;       /* of it; 0: none are left */
+    uint32_t used;       /* rows whose logits were taken */
 } bz_drafts;
 
-bz_status bz_drafts_begin(bz_drafts *d, const bz_session *s, bz_draft_kind kind, uint32_t fixed,
+bz_status bz_drafts_begin(bz_drafts *d, bz_session *s, bz_draft_kind kind, uint32_t fixed,
                           bz_error *err);
 void bz_drafts_free(bz_drafts *d);
 /* On a GPU, passes are prepared for some numbers of drafts: the smallest of at least n. */

@@ -441,7 +441,7 @@ static bz_progress step_generate(bz_job *job, bz_need *need)
 /* Copies what the options point to and readies the session's sampler. */
 static bz_status fill_generate(generate_job *j, const bz_generate_options *o, bz_error *err)
 {
-    const bz_session *s = j->s;
+    bz_session *s = j->s;
     bz_status status = bz_emit_begin(&j->emit, s->model, o, err);
     if (status != BZ_OK) {
         return status;

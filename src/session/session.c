@@ -122,6 +122,8 @@ bz_status bz_session_attach(bz_session *s, bz_error *err)
     uint32_t rows =
         t->config.canvas > s->chunk ? t->config.canvas : s->chunk; /* of the largest pass */
     rows = s->image_rows > rows ? s->image_rows : rows;
+    bz_draft_pace_init(&s->draft_pace[0]); /* another device has other costs */
+    bz_draft_pace_init(&s->draft_pace[1]);
     bz_status status = make_backend(s, err);
     if (status == BZ_OK) {
         s->ahead = s->backend->send ? BZ_AHEAD : 0;

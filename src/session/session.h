@@ -9,6 +9,7 @@
 #include "session/adapter.h"
 #include "session/media.h"
 #include "session/model.h"
+#include "session/pace.h"
 #include "plan/backend.h"
 #include "sample/sampler.h"
 #include "session/prefix.h"
@@ -108,6 +109,7 @@ struct bz_session {
 
     bz_session_stats stats;
     bz_draft_stats draft_stats;
+    bz_draft_pace draft_pace[2]; /* of look-up, of the drafter */
 };
 
 /* attach: creates back end and caches on the model's device; nothing is computed yet. detach: frees
