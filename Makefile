@@ -31,7 +31,7 @@ $(shell $(find_libraries))
 include $(B)/libraries.mk
 endif
 CLI_SRC  = $(filter-out cli/media/% cli/chat/$(if $(EDIT_LINK),line_none,os_posix_edit).c,$(call of_system,$(OS),$(sort $(wildcard cli/*.c cli/*/*.c))))
-MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing $(filter-out edit curl,$(LIBRARIES_FOUND)))
+MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing samples $(filter-out edit curl,$(LIBRARIES_FOUND)))
 MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
 # The server and the model store belong to the program, not to the library.
 HTTP_SRC = $(call of_system,$(OS),$(sort $(wildcard server/*.c)))

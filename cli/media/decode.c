@@ -36,6 +36,18 @@ void image_on_white(uint8_t *rgb, const uint8_t *rgba, size_t n)
     }
 }
 
+/* (255 - ink) * (255 - black) / 255 */
+void image_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, size_t n, bool inverted)
+{
+    for (size_t i = 0; i < n; i++, cmyk += 4, rgb += 3) {
+        const unsigned k = inverted ? cmyk[3] : 255u - cmyk[3];
+        for (int c = 0; c < 3; c++) {
+            const unsigned v = (inverted ? cmyk[c] : 255u - cmyk[c]) * k + 128;
+            rgb[c] = (uint8_t)((v + (v >> 8)) >> 8);
+        }
+    }
+}
+
 /* ---- PPM, which needs no library ---------------------------------------------------- */
 
 static bool ppm_number(const uint8_t *b, size_t n, size_t *at, uint32_t *out)

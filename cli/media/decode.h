@@ -39,6 +39,8 @@ bz_status image_alloc(rgb_image *p, uint32_t width, uint32_t height, bz_error *e
 void image_free(rgb_image *p);
 /* rgb = rgba on white, for n pixels; rgb may be rgba. */
 void image_on_white(uint8_t *rgb, const uint8_t *rgba, size_t n);
+/* For n pixels; inverted: 255 is no ink. */
+void image_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, size_t n, bool inverted);
 
 /* The orientation, 1 to 8, in Exif data that starts with "Exif\0\0" or with its TIFF header; 1 if
  * there is none. */

@@ -45,18 +45,6 @@ static int orientation(const struct jpeg_decompress_struct *d)
     return 1;
 }
 
-/* CMYK to RGB: (255 - ink) * (255 - black) / 255. Adobe stores the values inverted. */
-static void from_cmyk(const uint8_t *in, uint8_t *out, uint32_t n, bool inverted)
-{
-    for (uint32_t i = 0; i < n; i++, in += 4, out += 3) {
-        const unsigned k = inverted ? in[3] : 255u - in[3];
-        for (int c = 0; c < 3; c++) {
-            const unsigned v = (inverted ? in[c] : 255u - in[c]) * k + 128;
-            out[c] = (uint8_t)((v + (v >> 8)) >> 8);
-        }
-    }
-}
-
 /* All calls that libjpeg may leave by longjmp. State is in *s, so that it survives the jump. */
 static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
 {
@@ -85,7 +73,8 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
                 *line = cmyk ? s->row : to;
         jpeg_read_scanlines(d, &line, 1);
         if (cmyk) {
-            from_cmyk(s->row, to, s->p->width, d->saw_Adobe_marker);
+            /* Adobe stores the values inverted. */
+            image_from_cmyk(to, s->row, s->p->width, d->saw_Adobe_marker);
         }
     }
     const int up = orientation(d);
