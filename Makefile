@@ -31,7 +31,11 @@ $(shell $(find_libraries))
 include $(B)/libraries.mk
 endif
 CLI_SRC  = $(filter-out cli/media/% cli/chat/$(if $(EDIT_LINK),line_none,os_posix_edit).c,$(call of_system,$(OS),$(sort $(wildcard cli/*.c cli/*/*.c))))
-MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing samples $(filter-out edit curl,$(LIBRARIES_FOUND)))
+# Where the system has decoders, with what they need.
+OS_MEDIA_SRC = $(call of_system,$(OS),$(sort $(wildcard cli/media/os_*.c)))
+SYSTEM_MEDIA_SRC = $(sort $(wildcard cli/media/plain*.c)) cli/media/system.c
+MEDIA_SRC = $(patsubst %,cli/media/%.c,decode exif missing samples $(filter-out edit curl,$(LIBRARIES_FOUND))) \
+            $(if $(OS_MEDIA_SRC),$(OS_MEDIA_SRC) $(SYSTEM_MEDIA_SRC))
 MEDIA_OBJ = $(MEDIA_SRC:%.c=$(B)/%.o)
 # The server and the model store belong to the program, not to the library.
 HTTP_SRC = $(call of_system,$(OS),$(sort $(wildcard server/*.c)))
@@ -175,9 +179,13 @@ $(USES_API): $(API_OBJ)
 $(B)/tests/test_server_engine$(EXE): $(SERVER_OBJ)
 
 # All of the program but its main(). It needs the library, which is before it on the command line.
-USES_PROGRAM = $(B)/tests/test_program$(EXE) $(B)/tests/test_decode$(EXE) $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode
+USES_SYSTEM_MEDIA = $(B)/tests/systems/decode_files$(EXE) $(B)/tests/fuzz/replay_plain $(B)/fuzz/fuzz_plain
+USES_PROGRAM = $(B)/tests/test_program$(EXE) $(B)/tests/test_decode$(EXE) $(B)/tests/fuzz/replay_decode $(B)/fuzz/fuzz_decode $(USES_SYSTEM_MEDIA)
 $(USES_PROGRAM): $(filter-out $(B)/cli/main.o,$(CLI_OBJ))
 $(USES_PROGRAM): LIBS += $(LIBBEZEL) $(EDIT_LINK) $(MEDIA_LINK) $(CURL_LINK) -lm
+# On Linux, where the program does without it.
+$(USES_SYSTEM_MEDIA): $(filter-out $(MEDIA_OBJ),$(SYSTEM_MEDIA_SRC:%.c=$(B)/%.o))
+$(B)/tests/systems/write_pictures: LIBS += $(MEDIA_LINK)
 # The stubs, and the tests of what was found.
 $(B)/cli/media/missing.o $(B)/store/pull_none.o $(B)/tests/test_decode.o: $(B)/libraries.mk
 $(B)/cli/media/missing.o $(B)/store/pull_none.o $(B)/tests/test_decode.o: private FILE_FLAGS = $(MISSING_DEFINES)
@@ -302,6 +310,6 @@ clean:
 	rm -rf build
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_LIB_OBJ:.o=.d) $(TEST_SRC:%.c=$(B)/%.d) \
-         $(FUZZ_SRC:%.c=$(B)/%.d) $(BENCH_SRC:%.c=$(B)/%.d) $(B)/tests/fuzz/replay.d
+         $(SYSTEM_MEDIA_SRC:%.c=$(B)/%.d) $(wildcard $(B)/tests/systems/*.d) $(FUZZ_SRC:%.c=$(B)/%.d) $(BENCH_SRC:%.c=$(B)/%.d) $(B)/tests/fuzz/replay.d
 # Keep the objects of test programs. Not .SECONDARY, which would also leave missing objects unbuilt.
 .PRECIOUS: $(B)/%.o

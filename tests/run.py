@@ -62,6 +62,9 @@ WINDOWS_CLI = ("test_api", "test_api_docs", "test_api_embed", "test_api_recorded
                "test_lora", "test_run", "test_search", "test_show", "test_verbs", "test_verify")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_serve_load", "test_chat_pty", "test_verbs_pty")
 
+# What tests/systems compares decoders with.
+DECODERS = ("build/tests/systems/decode_files", "build/tests/systems/write_pictures")
+
 CPU = {"BEZEL_DEVICE": "cpu"}                          # what does not name a device does not look for one
 
 Program = collections.namedtuple("Program", "suite label command env one_at_a_time")
@@ -119,6 +122,7 @@ def suite_native(full):
         yield f"source {t}", [PYTHON, f"tests/source/{t}.py"], {}
     for t in names("tests/lib/test_*.py"):
         yield f"lib {t}", [PYTHON, f"tests/lib/{t}.py", "build", MODELS], QUICK if f"lib {t}" in SHORT and not full else {}
+    yield "systems test_plain", [PYTHON, "tests/systems/test_plain.py", *DECODERS], {}
     yield from releases(full)
 
 
