@@ -187,7 +187,7 @@ def suite_systems(full):
     every = [t[len("test_"):] for t in names("tests/test_*.c")]
     units = [t for t in every if t not in NOT_ON_WINDOWS] if full else WINDOWS
     yield "windows", [PYTHON, "tests/systems/test_windows.py", "build/test-windows/bezel.exe", "build/bezel",
-                      *(f"build/test-windows/tests/test_{t}.exe" for t in units)], {} if full else QUICK
+                      "build/test-windows/tests/systems/decode_files.exe", *DECODERS, *(f"build/test-windows/tests/test_{t}.exe" for t in units)], {} if full else QUICK
     if full:
         yield "windows cli", [PYTHON, "tests/systems/test_windows_cli.py", "build/test-windows/bezel.exe", MODELS, *WINDOWS_CLI], {}
     yield "macos", [PYTHON, "tests/systems/test_macos.py", *(f"{a}=build/test-macos-{a}/bezel" for a in ("arm64", *(["x86_64"] if full else [])))], {}

@@ -16,7 +16,7 @@
 #                    archives of libraries are configured with
 #   setup.sh gpu     WebGPU for a machine without a GPU: Dawn and Mesa's software Vulkan driver,
 #                    both under build/; tools/gpu-env.sh sets the environment for them
-#   setup.sh windows the compiler of `make windows`, and Wine, in which its programs are tested
+#   setup.sh windows the compiler of `make windows`, and Wine with decoders of sound, in which its programs are tested
 #   setup.sh macos   the compiler of `make macos`: Zig's package of PyPI, under build/zig
 #   setup.sh browser web and gpu, Firefox, Chromium, and under build/browser a Chromium whose WebGPU uses that
 #                    software driver instead of its own slower one
@@ -67,6 +67,7 @@ test)
 windows)
     want gcc-mingw-w64-x86-64-win32 command -v x86_64-w64-mingw32-gcc-win32
     want wine64 test -x /usr/lib/wine/wine64
+    want gstreamer1.0-plugins-good sh -c 'ls /usr/lib/*/gstreamer-1.0/libgstflac.so' # Wine's decoders of sound
     ;;
 macos)
     want python3-venv /usr/bin/python3 -c 'import ensurepip'

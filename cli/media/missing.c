@@ -1,33 +1,42 @@
-/* Stands in for the decoders whose library was not there when this program was built. The build
- * defines MISSING_X as the Debian package of such a library (tools/libraries.sh). */
-#include "cli/media/decode.h"
+/* Stands in for the decoders whose library was not there when this program was built: with those of
+ * the system, or a sentence. The build defines MISSING_X as the Debian package of such a library
+ * (tools/libraries.sh). */
+#include "cli/media/system.h"
 
-/* The way out: on Linux a package, elsewhere a format that needs no library. */
-#ifdef __linux__
-#define WAY_OUT(package, format) ": install " package " and run make again."
-#else
+#ifdef _WIN32
 #define WAY_OUT(package, format) ", for lack of a library here; convert the file to " format "."
-#endif
-
-#define STUB(function, output, format, package, instead)                                           \
+#define STAND_IN(function, output, format, package, call)                                          \
+    bz_status function(output *o, const uint8_t *bytes, size_t n, bz_error *err)                   \
+    {                                                                                              \
+        return call;                                                                               \
+    }
+#else
+#define WAY_OUT(package, format) ": install " package " and run make again."
+#define STAND_IN(function, output, format, package, call)                                          \
     bz_status function(output *o, const uint8_t *bytes, size_t n, bz_error *err)                   \
     {                                                                                              \
         (void)o, (void)bytes, (void)n;                                                             \
-        return bz_fail(err, BZ_BAD_FILE,                                                           \
-                       "This build cannot read " format WAY_OUT(package, instead));                \
+        return bz_fail(err, BZ_BAD_FILE, "This build cannot read " format WAY_OUT(package, ""));   \
     }
+#endif
 
 #ifdef MISSING_JPEG
-STUB(decode_jpeg, rgb_image, "JPEG", MISSING_JPEG, "PPM")
+STAND_IN(decode_jpeg, rgb_image, "JPEG", MISSING_JPEG,
+         system_picture(o, PICTURE_JPEG, bytes, n, err))
 #endif
 #ifdef MISSING_PNG
-STUB(decode_png, rgb_image, "PNG", MISSING_PNG, "PPM")
+STAND_IN(decode_png, rgb_image, "PNG", MISSING_PNG, system_picture(o, PICTURE_PNG, bytes, n, err))
 #endif
 #ifdef MISSING_WEBP
-STUB(decode_webp, rgb_image, "WebP", MISSING_WEBP, "PPM")
+STAND_IN(decode_webp, rgb_image, "WebP", MISSING_WEBP,
+         system_picture(o, PICTURE_WEBP, bytes, n, err))
 #endif
 #ifdef MISSING_GIF
-STUB(decode_gif, rgb_image, "GIF", MISSING_GIF, "PPM")
+STAND_IN(decode_gif, rgb_image, "GIF", MISSING_GIF, system_picture(o, PICTURE_GIF, bytes, n, err))
+#endif
+#ifdef MISSING_SOUND
+STAND_IN(decode_other_sound, bz_sound, "sound other than WAV", MISSING_SOUND,
+         system_sound(o, bytes, n, err))
 #endif
 #ifdef MISSING_VIDEO
 bz_status video_open(video_reader **v, const uint8_t *bytes, size_t n, video_info *info,
@@ -35,7 +44,7 @@ bz_status video_open(video_reader **v, const uint8_t *bytes, size_t n, video_inf
 {
     (void)v, (void)bytes, (void)n, (void)info;
     return bz_fail(err, BZ_BAD_FILE,
-                   "This build cannot read video" WAY_OUT(MISSING_VIDEO, "pictures, PPM"));
+                   "This build cannot read video" WAY_OUT(MISSING_VIDEO, "pictures"));
 }
 
 bz_status video_frame(video_reader *v, uint64_t index, rgb_image *p, bz_error *err)
@@ -48,7 +57,4 @@ void video_close(video_reader *v)
 {
     (void)v;
 }
-#endif
-#ifdef MISSING_SOUND
-STUB(decode_other_sound, bz_sound, "sound other than WAV", MISSING_SOUND, "WAV")
 #endif

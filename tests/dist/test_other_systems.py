@@ -63,6 +63,8 @@ def wine(box, folder, *arguments, **more):
 
 def windows_answer(folder, box):
     same(wine(box, folder, *answers.ASK), answers.here(PROGRAM, *answers.ASK), "the answer")
+    look = [*answers.SEE, "--image", answers.IMAGE]
+    same(wine(box, folder, *look), answers.here(PROGRAM, *look), "the answer about a picture")
 
 
 def windows_pulls(folder, box):

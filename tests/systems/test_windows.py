@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Windows build under Wine: unit programs, and the program with files, pipes and sockets.
 
-    test_windows.py BEZEL_EXE NATIVE_BEZEL UNIT_EXE...
+    test_windows.py BEZEL_EXE NATIVE_BEZEL DECODE_FILES_EXE DECODE_FILES WRITE_PICTURES UNIT_EXE...
 
 Wine keeps its files in build/wine. Prints "ok NAME" or "FAIL NAME reason"; not zero if anything failed.
 """
@@ -14,11 +14,13 @@ import sys
 import tempfile
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support")]
+import windows_media  # noqa: E402
 from cases import case, finish, need, same  # noqa: E402
 
 WINE = "/usr/lib/wine/wine64"
-EXE, NATIVE, UNITS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
+EXE, NATIVE, *DECODERS = map(os.path.abspath, sys.argv[1:6])
+UNITS = sys.argv[6:]
 PREFIX = os.path.abspath("build/wine")
 WORK = tempfile.mkdtemp(prefix="bezel-windows-")
 ENV = {**os.environ, "WINEPREFIX": PREFIX, "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml=", "HOME": WORK,
@@ -142,6 +144,7 @@ try:
     case("files of prompts and results", many_prompts)
     case("a store of models", store)
     case("what is missing is said", what_is_missing)
+    windows_media.cases(os.path.join(WORK, "media"), WINE, ENV, bezel, NATIVE, *DECODERS)
     case("the server", server)
 finally:
     subprocess.run(["/usr/lib/wine/wineserver64", "-k"], env=ENV, check=False)
