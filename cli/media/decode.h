@@ -1,6 +1,7 @@
 /* Decodes image, sound and video files to pixels and samples. The format is recognized by the
  * bytes, never by the file name. PPM and WAV are always read; the other formats need libjpeg,
- * libpng, libwebp, giflib, libsndfile and libav, each of which a build may lack (missing.c). */
+ * libpng, libwebp, giflib, libsndfile and libav, each of which a build may lack (missing.c);
+ * decoders of Windows and macOS stand in for all but libav (system.h). */
 #ifndef BZ_CLI_DECODE_H
 #define BZ_CLI_DECODE_H
 

@@ -3,7 +3,7 @@
  * (tools/libraries.sh). */
 #include "cli/media/system.h"
 
-#ifdef _WIN32
+#if defined(_WIN32) || defined(__APPLE__)
 #define WAY_OUT(package, format) ", for lack of a library here; convert the file to " format "."
 #define STAND_IN(function, output, format, package, call)                                          \
     bz_status function(output *o, const uint8_t *bytes, size_t n, bz_error *err)                   \

@@ -42,7 +42,8 @@ def program(arch, path):
     same((processor, kind), (PROCESSORS[arch], EXECUTE), "processor and kind")
     same(libraries, ["/usr/lib/libSystem.B.dylib"], "the libraries")
     need(oldest and oldest <= (11, 0), f"it needs macOS {oldest}")
-    for text in (b"hw.optional.", b"libwebgpu_wrapper.dylib", b"bun-webgpu-darwin", b"_sysctlbyname"):
+    for text in (b"hw.optional.", b"libwebgpu_wrapper.dylib", b"bun-webgpu-darwin", b"_sysctlbyname", b"/ImageIO.framework/ImageIO",
+                 b"CGImageSourceCreateWithData", b"/AudioToolbox.framework/AudioToolbox", b"ExtAudioFileRead"):
         need(text in data, f"{text} is not in it")
     for text in (b"/proc/self/exe", b"landlock", b"xdg-open"):
         need(text not in data, f"{text} of Linux is in it")
