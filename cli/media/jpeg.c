@@ -12,6 +12,7 @@ typedef struct jpeg_state {
     struct jpeg_error_mgr errors; /* first member: libjpeg passes a pointer to it */
     jmp_buf back;
     bool cut; /* the file ends before the image does */
+    int up;   /* Exif's orientation */
     struct jpeg_decompress_struct d;
     rgb_image *p;
     uint8_t *row; /* [width][4], CMYK only */
@@ -56,6 +57,7 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
     jpeg_save_markers(d, JPEG_APP0 + 1, 0xFFFF);
     jpeg_mem_src(d, bytes, (unsigned long)n);
     jpeg_read_header(d, TRUE);
+    s->up = orientation(d); /* what comes later is not read in every kind of file */
     const bool cmyk = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
     d->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
     s->status = image_alloc(s->p, d->image_width, d->image_height, s->err);
@@ -77,11 +79,10 @@ static void read_all(jpeg_state *s, const uint8_t *bytes, size_t n)
             image_from_cmyk(to, s->row, s->p->width, d->saw_Adobe_marker);
         }
     }
-    const int up = orientation(d);
     jpeg_finish_decompress(d);
     s->status = s->cut ? bz_fail(s->err, BZ_BAD_FILE,
                                  "The JPEG file is cut off: it ends before the image does.")
-                       : image_orient(s->p, up, s->err);
+                       : image_orient(s->p, s->up, s->err);
 }
 
 bz_status decode_jpeg(rgb_image *p, const uint8_t *bytes, size_t n, bz_error *err)

@@ -94,7 +94,8 @@ bz_status plain_jpeg(plain_picture *p, const uint8_t *b, size_t n, bz_error *err
             framed = true;
             status = plain_size(p, (uint32_t)body[3] << 8 | body[4],
                                 (uint32_t)body[1] << 8 | body[2], err);
-        } else if (marker == APP1 && !described && size >= 8 && memcmp(body, "Exif\0\0", 6) == 0) {
+        } else if (marker == APP1 && !described && !scanned && size >= 8 &&
+                   memcmp(body, "Exif\0\0", 6) == 0) {
             described = true;
             p->orientation = exif_orientation(body, size - 2);
         } else if (marker == DNL) {
