@@ -1,6 +1,7 @@
 /* os_decode_sound by the source reader of Media Foundation, which some editions of Windows lack. */
 #include "cli/media/system.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static const DWORD SOUND = (DWORD)MF_SOURCE_READER_FIRST_AUDIO_STREAM;
 
 typedef struct media_foundation {
     com_library com;
-    bz_os_library *platform, *reading, *shell;
+    bz_os_library *platform, *reading;
     mf_shutdown *shutdown; /* NULL: not started */
     mf_type *new_type;
     IStream *stream;
@@ -44,11 +45,9 @@ static void close_all(media_foundation *m)
 {
     RELEASE(IMFSourceReader, m->reader)
     RELEASE(IMFByteStream, m->bytes)
-    RELEASE(IStream, m->stream)
     if (m->shutdown) {
         m->shutdown();
     }
-    bz_os_library_close(m->shell);
     bz_os_library_close(m->reading);
     bz_os_library_close(m->platform);
     com_close(&m->com);
@@ -64,8 +63,7 @@ static bz_status no_decoder(sound_format format, bz_error *err)
 
 /* Starts Media Foundation and opens the file; its type is stated, as there is no name to tell it.
  */
-static bz_status open_all(media_foundation *m, sound_format format, const uint8_t *bytes, size_t n,
-                          bz_error *err)
+static bz_status open_all(media_foundation *m, sound_format format, bz_error *err)
 {
     static const wchar_t *const types[] = {L"audio/mpeg", L"audio/x-flac", L"audio/ogg",
                                            L"audio/vnd.dlna.adts", L"audio/mp4"};
@@ -77,8 +75,7 @@ static bz_status open_all(media_foundation *m, sound_format format, const uint8_
     }
     m->platform = bz_os_library_open("mfplat.dll", &why);
     m->reading = m->platform ? bz_os_library_open("mfreadwrite.dll", &why) : NULL;
-    m->shell = m->reading ? bz_os_library_open("shlwapi.dll", &why) : NULL;
-    if (!m->shell) {
+    if (!m->reading) {
         return bz_fail(err, BZ_BAD_FILE,
                        "This Windows has no Media Foundation to decode %s: %s. Install the Media "
                        "Feature Pack, or convert the file to WAV.",
@@ -91,17 +88,11 @@ static bz_status open_all(media_foundation *m, sound_format format, const uint8_
         (mf_bytes *)bz_os_library_symbol(m->platform, "MFCreateMFByteStreamOnStream");
     mf_reader *new_reader =
         (mf_reader *)bz_os_library_symbol(m->reading, "MFCreateSourceReaderFromByteStream");
-    memory_stream *new_stream =
-        (memory_stream *)bz_os_library_symbol(m->shell, "SHCreateMemStream");
-    if (!start || !shutdown || !m->new_type || !new_bytes || !new_reader || !new_stream ||
+    if (!start || !shutdown || !m->new_type || !new_bytes || !new_reader ||
         FAILED(start(MF_VERSION, MFSTARTUP_LITE))) {
         return no_decoder(format, err);
     }
     m->shutdown = shutdown;
-    m->stream = n <= UINT32_MAX ? new_stream(bytes, (UINT)n) : NULL;
-    if (!m->stream) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read sound.");
-    }
     if (FAILED(new_bytes(m->stream, &m->bytes))) {
         return no_decoder(format, err);
     }
@@ -197,7 +188,8 @@ static bool same_kind(media_foundation *m, sample_kind *k, const bz_sound *s)
            (s->frames == 0 || (k->channels == before.channels && k->rate == before.rate));
 }
 
-static bz_status read_all(media_foundation *m, bz_sound *s, sound_format format, bz_error *err)
+static bz_status read_all(media_foundation *m, bz_sound *s, sound_format format, atomic_uint *steps,
+                          bz_error *err)
 {
     sample_kind k;
     samples to;
@@ -212,6 +204,7 @@ static bz_status read_all(media_foundation *m, bz_sound *s, sound_format format,
         IMFSample *sample = NULL;
         DWORD stream, flags = 0;
         LONGLONG time;
+        atomic_fetch_add(steps, 1);
         const HRESULT got =
             IMFSourceReader_ReadSample(m->reader, SOUND, 0, &stream, &flags, &time, &sample);
         if (FAILED(got) || flags & MF_SOURCE_READERF_ERROR) {
@@ -234,14 +227,103 @@ static bz_status read_all(media_foundation *m, bz_sound *s, sound_format format,
     return status;
 }
 
+/* ---- a thread that may be given up --------------------------------------------------------- */
+
+/* What decodes here is other programs' code as well, and a damaged file can make it wait for ever.
+ * It has a thread of its own, with a copy of the file, and is given up when it makes no step for
+ * PATIENCE. */
+enum { PATIENCE = 60 * 1000 }; /* milliseconds */
+
+enum { RUNNING, FINISHED, GIVEN_UP };
+
+typedef struct decoding {
+    media_foundation m;
+    sound_format format;
+    bz_sound sound;
+    bz_status status;
+    bz_error err;
+    atomic_uint steps;
+    atomic_int state; /* the second of both threads that sets it frees this */
+} decoding;
+
+static void decoding_free(decoding *d)
+{
+    RELEASE(IStream, d->m.stream)
+    free(d->sound.pcm);
+    free(d);
+}
+
+static DWORD WINAPI decoding_run(void *argument)
+{
+    decoding *d = argument;
+    d->status = open_all(&d->m, d->format, &d->err);
+    if (d->status == BZ_OK) {
+        d->status = read_all(&d->m, &d->sound, d->format, &d->steps, &d->err);
+    }
+    close_all(&d->m);
+    if (atomic_exchange(&d->state, FINISHED) == GIVEN_UP) {
+        decoding_free(d);
+    }
+    return 0;
+}
+
+/* False: it was given up, and is not the caller's any more. */
+static bool wait_for(decoding *d, HANDLE thread)
+{
+    unsigned steps = 0;
+    while (WaitForSingleObject(thread, PATIENCE) == WAIT_TIMEOUT) {
+        const unsigned now = atomic_load(&d->steps);
+        if (now == steps) {
+            return atomic_exchange(&d->state, GIVEN_UP) == FINISHED;
+        }
+        steps = now;
+    }
+    return true;
+}
+
+static decoding *new_decoding(sound_format format, const uint8_t *bytes, size_t n)
+{
+    bz_os_library *shell = bz_os_library_open("shlwapi.dll", NULL);
+    memory_stream *copy =
+        shell ? (memory_stream *)bz_os_library_symbol(shell, "SHCreateMemStream") : NULL;
+    decoding *d = copy && n <= UINT32_MAX ? calloc(1, sizeof *d) : NULL;
+    if (d) {
+        d->format = format;
+        d->m.stream = copy(bytes, (UINT)n);
+        if (!d->m.stream) {
+            decoding_free(d);
+            d = NULL;
+        }
+    }
+    bz_os_library_close(shell);
+    return d;
+}
+
 bz_status os_decode_sound(bz_sound *s, sound_format format, const uint8_t *bytes, size_t n,
                           bz_error *err)
 {
-    media_foundation m = {0};
-    bz_status status = open_all(&m, format, bytes, n, err);
-    if (status == BZ_OK) {
-        status = read_all(&m, s, format, err);
+    decoding *d = new_decoding(format, bytes, n);
+    HANDLE thread = d ? CreateThread(NULL, 0, decoding_run, d, 0, NULL) : NULL;
+    if (!thread) {
+        if (d) {
+            decoding_free(d);
+        }
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to read sound.");
     }
-    close_all(&m);
+    const bool finished = wait_for(d, thread);
+    CloseHandle(thread);
+    if (!finished) {
+        return bz_fail(err, BZ_BAD_FILE,
+                       "Windows' decoder of %s stopped at this file; it is probably damaged.",
+                       sound_names[format]);
+    }
+    const bz_status status = d->status;
+    if (status == BZ_OK) {
+        *s = d->sound;
+        d->sound.pcm = NULL;
+    } else {
+        bz_fail(err, status, "%s", d->err.text);
+    }
+    decoding_free(d);
     return status;
 }
