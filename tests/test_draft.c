@@ -10,7 +10,8 @@
 #include "support/forward.h"
 #include "support/golden.h"
 
-#define PEBBLE "../../models/pebble.gguf" /* from build/golden */
+#define PEBBLE  "../../models/pebble.gguf" /* from build/golden */
+#define DRAFTER "../../models/pebble-drafter.gguf"
 
 enum { MAX_TOKENS = 512, MAX_PROMPT = 600, MAX_TEXT = 1 << 14 };
 
@@ -49,6 +50,12 @@ static bz_status go_on(bz_session *s, const bz_generate_options *o, answer *a, b
 }
 
 static answer plain, drafted;
+static bz_draft_kind kind; /* of the drafts that are tested */
+
+static void begin_with(const char *what)
+{
+    begin("%s %s", kind == BZ_DRAFT_MODEL ? "drafter:" : "lookup:", what);
+}
 
 /* The answer to a prompt, and one more token after it from what the session then holds. */
 static void ask(bz_session *s, const int32_t *prompt, size_t n, const bz_generate_options *o,
@@ -85,7 +92,7 @@ static void compare(bz_session *s, const int32_t *prompt, size_t n, bz_generate_
     o.draft = BZ_DRAFT_OFF;
     ask(s, prompt, n, &o, &plain, after[0]);
     for (size_t i = 0; i < n_counts; i++) {
-        o.draft = BZ_DRAFT_LOOKUP;
+        o.draft = kind;
         o.drafts = counts[i];
         ask(s, prompt, n, &o, &drafted, after[1]);
         CHECKF(same(&plain, &drafted), "%s, %u drafts: %zu and %zu tokens", name, counts[i],
@@ -129,7 +136,7 @@ static void test_texts(const bz_model *m)
     static int32_t ids[MAX_PROMPT];
     static const uint32_t counts[] = {0, 1, 4, 7};
     const bool quick = quick_run();
-    begin("greedy answers with drafts");
+    begin_with("greedy answers");
     bz_session *s = session_or_fail(
         m, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true, .threads = 2});
     for (size_t k = 0; k < (quick ? 3 : 50); k++) {
@@ -144,7 +151,7 @@ static void test_texts(const bz_model *m)
     CHECKF(stats.accepted > 3 && stats.accepted < stats.drafted, "%llu of %llu drafts accepted",
            (unsigned long long)stats.accepted, (unsigned long long)stats.drafted);
 
-    begin("sampled answers with drafts");
+    begin_with("sampled answers");
     for (size_t k = 0; k < (quick ? 2 : 20); k++) {
         const bz_generate_options o = {.size = sizeof o,
                                        .max_tokens = 128,
@@ -167,17 +174,17 @@ static void test_settings(const bz_model *m)
     bz_error err = {0};
     bz_session *s = session_or_fail(m, &fast);
     const size_t n = prompt_of(m, 2, ids);
-    begin("drafts with penalties");
+    begin_with("penalties");
     bz_generate_options o = {.size = sizeof o, .max_tokens = 80, .ignore_end = true};
     o.sampling = (bz_sampling){.greedy = true, .repetition = 1.3f, .frequency = 0.2f, .window = -1};
     compare(s, ids, n, o, counts, 2, "penalties");
-    begin("drafts with stop strings");
+    begin_with("stop strings");
     o.sampling = (bz_sampling){.greedy = true};
     o.stop = stops;
     o.n_stop = 2;
     compare(s, ids, prompt_of(m, 0, ids), o, counts, 2, "stops");
     o.n_stop = 0;
-    begin("drafts with a grammar");
+    begin_with("a grammar");
     bz_grammar *g = NULL;
     static const char rules[] =
         "root ::= (\"{\\\"a\\\": \" [0-9] [0-9]? \", \\\"next\\\": \" \"true\" \"}\" \"\\n\")+";
@@ -195,20 +202,20 @@ static void test_settings(const bz_model *m)
     bz_grammar_free(g);
     o.grammar = NULL;
     o.log_probs = false;
-    begin("drafts to the limit of tokens");
+    begin_with("to the limit of tokens");
     o.ignore_end = true;
     for (o.max_tokens = 1; o.max_tokens < 12; o.max_tokens++) {
         compare(s, ids, prompt_of(m, 2, ids), o, counts, 1, "limit");
     }
     bz_session_free(s);
 
-    begin("drafts to the end of the context, over the ends of rings");
+    begin_with("to the end of the context, over the ends of rings");
     const bz_session_options tight = {
         .size = sizeof tight, .threads = 1, .context = 420, .chunk = 16};
     s = session_or_fail(m, &tight);
     o.max_tokens = 0;
     for (int i = 0; i < 2; i++) {
-        o.draft = i ? BZ_DRAFT_LOOKUP : BZ_DRAFT_OFF;
+        o.draft = i ? kind : BZ_DRAFT_OFF;
         o.drafts = 7;
         const size_t length = prompt_of(m, 2, ids);
         CHECKF(prefill(s, ids, length, 0, NULL, &err) == BZ_OK, "%s", err.text);
@@ -217,7 +224,7 @@ static void test_settings(const bz_model *m)
     CHECK(same(&plain, &drafted) && plain.finish == BZ_FINISH_CONTEXT && plain.n > 300);
     bz_session_free(s);
 
-    begin("requests that cannot be obeyed");
+    begin_with("requests that cannot be obeyed");
     s = session_or_fail(m, &fast);
     CHECK(prefill(s, ids, 8, 0, NULL, &err) == BZ_OK);
     o.drafts = 8;
@@ -251,7 +258,7 @@ static void test_distribution(const bz_model *m)
     uint64_t n = 0;
     double chi = 0;
     uint32_t cells = 0;
-    begin("the distribution of %d tokens sampled with drafts", rounds * DRAWS);
+    begin_with("the distribution of sampled tokens");
     bz_session *s =
         session_or_fail(m, &(bz_session_options){.size = sizeof(bz_session_options), .threads = 1});
     bz_error err = {0};
@@ -268,7 +275,7 @@ static void test_distribution(const bz_model *m)
     bz_generate_options o = {.size = sizeof o,
                              .max_tokens = DRAWS,
                              .ignore_end = true,
-                             .draft = BZ_DRAFT_LOOKUP,
+                             .draft = kind,
                              .drafts = 3,
                              .sampling = {.top_k = KEPT, .top_p = -1, .temperature = 3}};
     for (int round = 0; round < rounds; round++) {
@@ -362,10 +369,15 @@ static void test_lookup(void)
 int main(void)
 {
     test_lookup();
-    bz_model *m = open_or_fail(golden_path(PEBBLE));
-    test_texts(m);
-    test_settings(m);
-    test_distribution(m);
+    char drafter[300];
+    snprintf(drafter, sizeof drafter, "%s", golden_path(DRAFTER));
+    bz_model *m = open_with_drafter_or_fail(golden_path(PEBBLE), drafter, NULL);
+    for (int i = 0; i < 2; i++) {
+        kind = i ? BZ_DRAFT_MODEL : BZ_DRAFT_LOOKUP;
+        test_texts(m);
+        test_settings(m);
+        test_distribution(m);
+    }
     bz_model_free(m);
     return finish();
 }

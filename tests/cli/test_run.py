@@ -17,11 +17,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from cases import case, finish, need, same  # noqa: E402
 from progress import PATIENCE, wait_until, writes_to_full_pipe  # noqa: E402
 
+import fake_store
 import scripted
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BASE = os.path.join(MODELS, "nano-e-f32.gguf")
 TINY = os.path.join(MODELS, "tiny-e-q4_k_m.gguf")
+PEBBLE, DRAFTER = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", name)
+                   for name in ("pebble.gguf", "pebble-drafter.gguf"))
 folder = tempfile.mkdtemp(prefix="bezel-run-")
 # Nothing of the person who runs this: no store, no history, no colors.
 ENV = {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR_FORCE")},
@@ -273,8 +276,36 @@ def drafts():
     need(0 < right <= of <= 59, guesses[0])
     out, err = run(LOOP, "x", "-n", "60", "--draft", "off", "-v")
     need(out == want and "drafts:" not in err, "off")
-    need("use lookup or off" in run(LOOP, "x", "--draft", "magic", code=2)[1], "an unknown way")
+    need("magic: No such file" in run(LOOP, "x", "--draft", "magic", code=3)[1], "a file that is not there")
     need("--prompts" in run(LOOP, "--prompts", "-", "--draft", "lookup", code=2)[1], "a file of prompts")
+
+
+def drafters():
+    """a small model that guesses for the large one: named, or the layer of a store's model"""
+    def story(model, *args, **more):
+        out, err = run(model, "Tell me a story about a fox.", "--temp", "0", "-v", *args, **more)
+        lines = [line.split() for line in err.splitlines() if line.startswith("drafts:")]
+        return out, int(lines[0][1]) if lines else 0, err
+    want = story(PEBBLE)[0]
+    out, right, err = story(PEBBLE, "--draft", DRAFTER)
+    need(out == want and right > 0, f"{right} {err}")
+    need("another model" in run(LOOP, "x", "--draft", DRAFTER, code=1)[1], "the drafter of another model")
+    need("two text models" in run(LOOP, "x", "--draft", SKY, code=2)[1], "a model as drafter")
+    with open(DRAFTER, "rb") as f:
+        drafter = f.read()
+    with tempfile.TemporaryDirectory() as top:
+        env = {"OLLAMA_MODELS": top}
+        fake_store.add(top, "pebble:fast", PEBBLE, draft=drafter)
+        fake_store.add(top, "loop:fast", LOOP, draft=drafter)
+        out, right, err = story("pebble:fast", env=env)
+        need(out == want and right > 0, f"{right} {err}")
+        out, right, err = story("pebble:fast", "--draft", "off", env=env)
+        same([out, right], [want, 0], "off")
+        out, err = run("loop:fast", "x", "-n", "12", env=env)
+        same(out, run(LOOP, "x", "-n", "12")[0], "a drafter that does not fit")
+        need("the drafter of loop:fast is not used" in err and "another model" in err, err)
+    report = json.loads(bezel("bench", PEBBLE, "--draft", DRAFTER, "-n", "16", "--repeat", "1", "--json")[0])
+    need(len(report["round_ms"]) == 8 and min(report["round_ms"]) > 0 and report["same_text"], str(report))
 
 
 def bad_values():
@@ -374,7 +405,7 @@ def main():
     started = time.time()
     for name, what in (("run answers on stdout", plain), ("text piped in beside a prompt", beside_a_prompt), ("a session in a file", sessions), ("a conversation that is too long", long_conversations), ("Ollama's spellings", spellings_of_ollama), ("thinking", thinking), ("events", as_events), ("whole characters", characters),
                        ("control tokens are not shown", control_tokens), ("stop strings", stops), ("lengths", lengths),
-                       ("seeds and sampling", seeds), ("drafts", drafts), ("bad values", bad_values), ("system prompt", system),
+                       ("seeds and sampling", seeds), ("drafts", drafts), ("drafters", drafters), ("bad values", bad_values), ("system prompt", system),
                        ("parameters of a store's model", store), ("timings", timings), ("Ctrl-C", interrupted), ("closed pipes", closed_pipe)):
         case(name, what)
     if os.environ.get("BEZEL_SHOW"):
