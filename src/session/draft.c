@@ -1,10 +1,13 @@
 #include "session/draft.h"
 
-/* How fast measurements are forgotten, and how often drafting is tried again where it does not
- * pay. */
-#define KEEP_TIME      0.8
+/* How much of a mean stays: of times after a shorter one, and after a longer one, of which only so
+ * much counts, since a pass may have been interrupted; and of how often drafts are right. */
+#define KEEP_LESS      0.5
+#define KEEP_MORE      0.9
+#define MOST_MORE      2.0
 #define KEEP_RIGHT     0.9
 #define EXPECTED_RIGHT 0.6 /* before anything is known */
+/* How often drafting is tried again where it does not pay. */
 enum { TRY_AGAIN = 32 };
 
 /* Numbers of drafts for which passes are prepared. */
@@ -106,10 +109,17 @@ static uint32_t paying(bz_drafts *d)
 }
 
 /* The mean of measured times; below 0: there is none yet. */
-static void keep_time(double *mean, double value)
+static void keep_time(double *mean, double value, double one)
 {
+    const double most = MOST_MORE * *mean + 0.1 * one;
     value = value > 0 ? value : 0;
-    *mean = *mean < 0 ? value : KEEP_TIME * *mean + (1 - KEEP_TIME) * value;
+    if (*mean < 0) {
+        *mean = value;
+    } else if (value < *mean) {
+        *mean = KEEP_LESS * *mean + (1 - KEEP_LESS) * value;
+    } else {
+        *mean = KEEP_MORE * *mean + (1 - KEEP_MORE) * (value < most ? value : most);
+    }
 }
 
 /* ---- rounds --------------------------------------------------------------------------- */
@@ -161,7 +171,7 @@ bz_pass_state bz_drafts_step(bz_drafts *d, bz_session *s, uint32_t *rows, bz_err
     const bz_pass_state state = bz_session_draft_step(s, err);
     if (state == BZ_PASS_DONE) {
         if (d->timed) {
-            keep_time(&d->pace->draft, (double)(bz_os_now() - d->begun) / d->wanted);
+            keep_time(&d->pace->draft, (double)(bz_os_now() - d->begun) / d->wanted, d->pace->one);
         }
         *rows = rows_of(s, d->wanted);
     }
@@ -186,9 +196,9 @@ void bz_drafts_passed(bz_drafts *d, bz_session *s)
     const double took = (double)(bz_os_now() - d->begun);
     bz_draft_pace *p = d->pace;
     if (d->timed && d->rows == 1) {
-        keep_time(&p->one, took);
+        keep_time(&p->one, took, p->one);
     } else if (d->timed && p->one > 0) {
-        keep_time(&p->extra, (took - p->one) / (d->rows - 1));
+        keep_time(&p->extra, (took - p->one) / (d->rows - 1), p->one);
     }
     s->draft_stats.passes++;
     s->draft_stats.drafted += d->rows - 1;
