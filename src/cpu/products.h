@@ -97,7 +97,7 @@ static inline void bz_product_block_group(const bz_product_block *b, const bz_q8
     b->total16[(2 * g + 1) * B + slot] = total1;
 }
 
-/* bz_products.arrange_in_block in plain C, and for AVX-512 (in products_avx2.c). */
+/* bz_products.arrange_in_block in plain C, and for AVX-512 (in products_256.h). */
 void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block);
 void bz_product_arrange_plus_128(const bz_q8 *x, size_t k, size_t slot, void *block);
 
