@@ -121,10 +121,13 @@ $(B)/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Kernels for one instruction set, selected at run time.
-AVX2_OBJ = $(foreach o,kernels_avx2 products_avx2,$(B)/src/cpu/$(o).o $(B)/pic/src/cpu/$(o).o)
-$(AVX2_OBJ): private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c)
-$(B)/src/cpu/products_128.o: private FILE_FLAGS = $(if $(findstring aarch64,$(MACHINE)),$(DOTPROD_$(OS)))
-$(B)/src/cpu/products_avx512.o $(B)/src/cpu/heads_avx512.o: private FILE_FLAGS = $(if $(findstring x86_64,$(MACHINE)),-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
+ON_X86    = $(if $(findstring x86_64,$(MACHINE)),$(1))
+ON_ARM    = $(if $(findstring aarch64,$(MACHINE)),$(1))
+AVX2      = -mavx2 -mfma -mf16c
+$(B)/src/cpu/kernels_avx2.o $(B)/src/cpu/products_avx2.o: private FILE_FLAGS = $(call ON_X86,$(AVX2))
+$(B)/src/cpu/products_avxvnni.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavxvnni)
+$(B)/src/cpu/products_avx512.o $(B)/src/cpu/heads_avx512.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
+$(B)/src/cpu/products_128.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS)))
 
 # The WGSL sources are embedded in the library.
 WGSL     = $(sort $(wildcard src/gpu/kernels/*.wgsl src/gpu/kernels/*/*.wgsl))

@@ -1,6 +1,6 @@
 /* Speed of the CPU kernels on one core, weights resident in the L2 cache.
  *
- *   bench_kernels [TABLE [K [KILOBYTES]]]    TABLE: avx512, avx2, neon, plain; best if absent
+ *   bench_kernels [TABLE [K [KILOBYTES]]]    TABLE: a name of `--kernels`; best if absent
  *
  * For every block type, for 1 and 16 activation rows, with f32 activations (dequantize, dot) and
  * with int8 activations (unpack, dot8): GB/s of weight bytes and Gop/s (a multiplication and an
@@ -225,9 +225,7 @@ int main(int argc, char **argv)
     size_t target = (argc > 3 ? strtoul(argv[3], NULL, 10) : 384) * 1024;
     const bz_kernels *kernels = bz_kernels_best(name);
     if (!kernels || k == 0 || k % 256 != 0) {
-        fprintf(
-            stderr,
-            "usage: bench_kernels [avx512|avx2|neon|plain [K, a multiple of 256 [KILOBYTES]]]\n");
+        fprintf(stderr, "usage: bench_kernels [TABLE [K, a multiple of 256 [KILOBYTES]]]\n");
         return 2;
     }
     printf("table %s, K %zu, %zu KB of weights, one core\n", kernels->name, k, target / 1024);

@@ -1,5 +1,6 @@
 /* Integer products (src/cpu/products.h) of every table that this machine runs: against sums in
- * double, and one activation row against several, bit by bit. Buffers have the exact size. */
+ * double, and bit by bit one activation row against several, and a table against the others with as
+ * many lanes. Buffers have the exact size. */
 #include "cpu/products.h"
 
 #include <math.h>
@@ -103,6 +104,28 @@ static double in_double(const product *p, size_t row, bz_w8 w, double *size)
     return sum;
 }
 
+/* The order of additions depends on the number of lanes: tables with as many give the same bits. */
+static void check_other_tables(const product *p)
+{
+    for (size_t i = 0; bz_kernels_at(i) != p->kernels; i++) { /* each pair once */
+        product other = *p;
+        other.kernels = bz_kernels_at(i);
+        const bz_products *by = other.kernels->products;
+        if (!by || by->lanes != p->kernels->products->lanes)
+            continue;
+        const size_t bytes = p->rows * p->outputs * sizeof(float);
+        other.few = exact_room(bytes);
+        other.many = exact_room(bytes);
+        few_at_a_time(&other);
+        in_blocks(&other);
+        CHECKF(memcmp(p->few, other.few, bytes) == 0 && memcmp(p->few, other.many, bytes) == 0,
+               "%s k %zu, %zu rows by %zu: other bits than %s", bz_type_of((uint32_t)p->type)->name,
+               p->k, p->rows, p->outputs, other.kernels->name);
+        free(other.many);
+        free(other.few);
+    }
+}
+
 static void check_product(product *p, bool extreme)
 {
     const size_t row_bytes = bz_row_bytes(p->type, p->k);
@@ -123,6 +146,7 @@ static void check_product(product *p, bool extreme)
     in_blocks(p);
     CHECKF(memcmp(p->few, p->many, p->rows * p->outputs * sizeof(float)) == 0,
            "%s k %zu, %zu rows by %zu: other bits in blocks", name, p->k, p->rows, p->outputs);
+    check_other_tables(p);
     const bz_w8 w = {exact_room(p->k), exact_room(p->k / 16 * sizeof(float)),
                      exact_room(p->k / 16 * sizeof(float))};
     for (size_t o = 0; o < p->outputs; o++) {

@@ -423,6 +423,14 @@ static bool has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
+/* Leaf 7, subleaf 1: EAX bit 4. Leaf 7 says in EAX which subleaf is the last. */
+static bool has_avxvnni(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 &&
+           __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4) != 0;
+}
+
 bool bz_os_cpu_has(const char *feature)
 {
     const struct {
@@ -431,6 +439,7 @@ bool bz_os_cpu_has(const char *feature)
     } features[] = {{"avx2", __builtin_cpu_supports("avx2")},
                     {"fma", __builtin_cpu_supports("fma")},
                     {"f16c", __builtin_cpu_supports("avx") && has_f16c()},
+                    {"avxvnni", __builtin_cpu_supports("avx2") && has_avxvnni()},
                     {"avx512f", __builtin_cpu_supports("avx512f")},
                     {"avx512bw", __builtin_cpu_supports("avx512bw")},
                     {"avx512vl", __builtin_cpu_supports("avx512vl")},

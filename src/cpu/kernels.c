@@ -31,6 +31,8 @@ static size_t supported(const bz_kernels *tables[BZ_KERNEL_TABLES])
 #if defined(__x86_64__)
     if (has_avx512())
         tables[count++] = &bz_kernels_avx512;
+    if (has_avx2() && bz_os_cpu_has("avxvnni"))
+        tables[count++] = &bz_kernels_avxvnni;
     if (has_avx2())
         tables[count++] = &bz_kernels_avx2;
 #elif defined(__aarch64__)

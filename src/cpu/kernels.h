@@ -34,7 +34,7 @@ typedef struct bz_w8 {
 typedef struct bz_products bz_products; /* products.h */
 
 typedef struct bz_kernels {
-    const char *name; /* "avx512", "avx2", "dotprod", "neon", "simd128", "plain" */
+    const char *name; /* "avx512", "avxvnni", "avx2", "dotprod", "neon", "simd128", "plain" */
     /* Products with int8 activations directly from blocks; NULL: by unpack and dot8. */
     const bz_products *products;
 
@@ -101,7 +101,7 @@ const bz_kernels *bz_kernels_at(size_t i);
 
 extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
-extern const bz_kernels bz_kernels_avx2, bz_kernels_avx512;
+extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512;
 /* heads_avx512.c */
 void bz_scores_f16_avx512(const float *q, size_t heads, const uint8_t *keys, size_t row_bytes,
                           size_t n, size_t d, float *scores, size_t stride);

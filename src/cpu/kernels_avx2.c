@@ -731,6 +731,8 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 #include "cpu/kernels_table.h"
 
 KERNEL_TABLE(bz_kernels_avx2, "avx2", .products = &bz_products_avx2, .dot_halves = dot_halves);
+KERNEL_TABLE(bz_kernels_avxvnni, "avxvnni", .products = &bz_products_avxvnni,
+             .dot_halves = dot_halves);
 /* The other f32 kernels are the same: their loops are bound by loads. */
 KERNEL_TABLE(bz_kernels_avx512, "avx512", .products = &bz_products_avx512, .dot_halves = dot_halves,
              .scores_f16 = bz_scores_f16_avx512, .values_f16 = bz_values_f16_avx512);

@@ -52,7 +52,7 @@ struct bz_products {
 };
 
 #if defined(__x86_64__)
-extern const bz_products bz_products_avx2, bz_products_avx512;
+extern const bz_products bz_products_avx2, bz_products_avxvnni, bz_products_avx512;
 #elif defined(__aarch64__)
 extern const bz_products bz_products_dotprod;
 #elif defined(__wasm_simd128__)
@@ -64,7 +64,7 @@ size_t bz_product_group(bz_type type);
 
 /* A block of activations: B = BZ_BLOCK_ROWS rows side by side. Memory is aligned to 4 bytes. */
 typedef struct bz_product_block {
-    uint8_t *q;               /* [K/4][B] four values; as they are; for AVX-512 plus 128 */
+    uint8_t *q;               /* [K/4][B] four values; as they are; for VNNI plus 128 */
     float *d, *sum32, *sum16; /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */
     int32_t *total32, *total16; /* [K/32][B], [K/16][B] the sums */
 } bz_product_block;

@@ -1,9 +1,14 @@
-/* The text of products_avx2.c. Integer products with 256 bits (products.h): 8 lanes.
+/* Integer products with 256 bits (products.h), 8 lanes: the text of products_avx2.c, and of
+ * products_avxvnni.c, which defines VNNI. Both give the same bits. TABLE is the table's name.
  *
- * vpmaddubsw multiplies unsigned by signed bytes and adds two products, saturating at 16 bits.
- * Weights of up to six bits are unsigned here (q + offset; offset times the sum of the activations
- * is subtracted in integers), so that several such sums fit 16 bits before they are widened. For
- * weights of eight bits the sign moves to the activations, and every sum is widened at once. */
+ * AVX2: vpmaddubsw multiplies unsigned by signed bytes and adds two products, saturating at 16
+ * bits. Weights of up to six bits are unsigned here (q + offset; offset times the sum of the
+ * activations is subtracted in integers), so that several such sums fit 16 bits before they are
+ * widened. For weights of eight bits the sign moves to the activations, and every sum is widened at
+ * once.
+ *
+ * VNNI: vpdpbusd adds four products to each 32-bit lane. Weights of eight bits are unsigned too (q
+ * + 128), except in packed panels, where all weights are signed and activations are (x + 128). */
 #include <immintrin.h>
 #include <string.h>
 
@@ -12,7 +17,11 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { L = 8, MAX_SHARED = 2 /* rows of activations that share a step */ };
+#ifndef VNNI
+#define VNNI 0
+#endif
+
+enum { L = 8, MAX_SHARED = VNNI ? 4 : 2 /* rows of activations that share a step */ };
 
 /* ---- how the weights of a type are multiplied ---- */
 
@@ -213,20 +222,59 @@ INLINE __m256i minus(__m256i p, __m256i total, const int offset)
     return _mm256_sub_epi32(p, _mm256_mullo_epi32(total, _mm256_set1_epi32(offset)));
 }
 
-/* Sums of 4 products of two vectors of unsigned weights; 8 products fit 16 bits. */
+#if VNNI
+
+/* sum + 4 products of unsigned weights. */
+INLINE __m256i add_dot4(__m256i sum, __m256i w, __m256i x)
+{
+    return _mm256_dpbusd_avx_epi32(sum, w, x);
+}
+
+INLINE __m256i dot4(__m256i w, __m256i x)
+{
+    return add_dot4(_mm256_setzero_si256(), w, x);
+}
+
+INLINE __m256i dot8(__m256i w0, __m256i x0, __m256i w1, __m256i x1)
+{
+    return add_dot4(dot4(w0, x0), w1, x1);
+}
+
+#else
+
+/* Sums of 4 products of unsigned weights; 2 products fit 16 bits. */
+INLINE __m256i dot4(__m256i w, __m256i x)
+{
+    return widen(_mm256_maddubs_epi16(w, x));
+}
+
+/* The same of two vectors, of which 4 products fit 16 bits. */
 INLINE __m256i dot8(__m256i w0, __m256i x0, __m256i w1, __m256i x1)
 {
     return widen(_mm256_add_epi16(_mm256_maddubs_epi16(w0, x0), _mm256_maddubs_epi16(w1, x1)));
 }
 
-INLINE __m256i dot_signed(__m256i w, __m256i x)
+#endif
+
+/* Weights of eight bits: lifted once, multiplied, and the sums of a group lowered. */
+INLINE __m256i lifted(__m256i w)
 {
-    return widen(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)));
+    return VNNI ? _mm256_xor_si256(w, _mm256_set1_epi8((char)0x80)) : w;
 }
 
-INLINE __m256i dot8_signed(__m256i w0, __m256i x0, __m256i w1, __m256i x1)
+INLINE __m256i dot_signed(__m256i w, __m256i x)
 {
-    return _mm256_add_epi32(dot_signed(w0, x0), dot_signed(w1, x1));
+    return dot4(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+}
+
+INLINE __m256i dot8_lifted(__m256i w0, __m256i x0, __m256i w1, __m256i x1)
+{
+    return VNNI ? dot8(w0, x0, w1, x1) : _mm256_add_epi32(dot_signed(w0, x0), dot_signed(w1, x1));
+}
+
+INLINE __m256i lowered(__m256i p, __m256i total)
+{
+    return VNNI ? _mm256_sub_epi32(p, _mm256_slli_epi32(total, 7)) : p;
 }
 
 INLINE __m256i low_bits(__m256i v, const int mask)
@@ -360,7 +408,7 @@ INLINE __m256 step_q6_k(__m256 a, const uint8_t *at, const few_row *x, size_t t)
             _mm256_or_si256(high_nibbles(more), low_bits(_mm256_srli_epi16(high, 2), 0x30))};
         __m256i v[4];
         for (int j = 0; j < 4; j++)
-            v[j] = widen(_mm256_maddubs_epi16(w[j], q[j]));
+            v[j] = dot4(w[j], q[j]);
         const __m256i p = _mm256_sub_epi32(fold_half(v), _mm256_slli_epi32(x->total[2 * t + n], 5));
         const __m128i eight = n ? _mm_srli_si128(scales, 8) : scales;
         a = add(a, p, scaled_signed(half_at(b->d), _mm_shuffle_epi8(eight, order)), x, 2 * t + n);
@@ -382,10 +430,11 @@ INLINE __m256 step_q8_0(__m256 a, const uint8_t *at, const few_row *x, size_t t)
     const __m256i *q = x->q + 8 * t;
     __m256i v[4];
     for (int j = 0; j < 4; j++) {
-        const __m256i w0 = load32(at + 2 * j * SIZE + 2), w1 = load32(at + (2 * j + 1) * SIZE + 2);
-        v[j] = dot8_signed(firsts(w0, w1), q[2 * j], seconds(w0, w1), q[2 * j + 1]);
+        const __m256i w0 = lifted(load32(at + 2 * j * SIZE + 2)),
+                      w1 = lifted(load32(at + (2 * j + 1) * SIZE + 2));
+        v[j] = dot8_lifted(firsts(w0, w1), q[2 * j], seconds(w0, w1), q[2 * j + 1]);
     }
-    return add(a, fold(v[0], v[1], v[2], v[3]), block_scales(at, SIZE), x, t);
+    return add(a, lowered(fold(v[0], v[1], v[2], v[3]), x->total[t]), block_scales(at, SIZE), x, t);
 }
 
 /* The 16 bytes at `at` of each of two blocks. */
@@ -415,9 +464,9 @@ INLINE __m256i look_up(__m128i table, __m256i nibbles)
 
 INLINE __m256i dot_iq4(__m256i w, const __m256i *q)
 {
-    const __m128i table = _mm_setr_epi8(BZ_IQ4_VALUES);
-    return dot8_signed(look_up(table, low_bits(w, 15)), q[0], look_up(table, high_nibbles(w)),
-                       q[1]);
+    const __m256i table = lifted(_mm256_broadcastsi128_si256(_mm_setr_epi8(BZ_IQ4_VALUES)));
+    return dot8_lifted(_mm256_shuffle_epi8(table, low_bits(w, 15)), q[0],
+                       _mm256_shuffle_epi8(table, high_nibbles(w)), q[1]);
 }
 
 INLINE __m256 step_iq4_nl(__m256 a, const uint8_t *at, const few_row *x, size_t t)
@@ -426,7 +475,7 @@ INLINE __m256 step_iq4_nl(__m256 a, const uint8_t *at, const few_row *x, size_t 
     __m256i v[4];
     for (int j = 0; j < 4; j++)
         v[j] = dot_iq4(two_blocks(at + 2 * j * SIZE + 2, SIZE), x->q + 8 * t + 2 * j);
-    return add(a, fold(v[0], v[1], v[2], v[3]), block_scales(at, SIZE), x, t);
+    return add(a, lowered(fold(v[0], v[1], v[2], v[3]), x->total[t]), block_scales(at, SIZE), x, t);
 }
 
 INLINE __m256 step_iq4_xs(__m256 a, const uint8_t *at, const few_row *x, size_t t)
@@ -440,7 +489,8 @@ INLINE __m256 step_iq4_xs(__m256 a, const uint8_t *at, const few_row *x, size_t 
     bz_iq4_xs_scales(b, s);
     const __m128i scales =
         _mm_shuffle_epi8(_mm_sub_epi8(bytes8(s[0], s[1]), _mm_set1_epi8(32)), order);
-    return add(a, fold(v[0], v[1], v[2], v[3]), scaled_signed(half_at(b->d), scales), x, t);
+    return add(a, lowered(fold(v[0], v[1], v[2], v[3]), x->total[t]),
+               scaled_signed(half_at(b->d), scales), x, t);
 }
 
 INLINE __m256 step_mxfp4(__m256 a, const uint8_t *at, const few_row *x, size_t t)
@@ -482,7 +532,7 @@ INLINE __m256 step_unpacked(__m256 a, bz_w8 w, const weights_of type, const few_
     __m256i v[4];
     for (size_t j = 0; j < 4; j++) {
         if (G == 16) { /* at most four bits */
-            v[j] = widen(_mm256_maddubs_epi16(_mm256_add_epi8(load32(w.q + 32 * j), offset), q[j]));
+            v[j] = dot4(_mm256_add_epi8(load32(w.q + 32 * j), offset), q[j]);
             continue;
         }
         const __m256i w0 = _mm256_add_epi8(load32(w.q + 64 * j), offset),
@@ -576,7 +626,9 @@ INLINE void rows_of(const step_function step, const size_t G, const row_order *o
         for (; r + MAX_SHARED <= rows; r += MAX_SHARED)
             rows8(MAX_SHARED, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c,
                   stride);
-        for (; r < rows; r++)
+        for (; r + 2 <= rows; r += 2)
+            rows8(2, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c, stride);
+        if (r < rows)
             rows8(1, step, bytes, at, row_bytes, n, x + r, k, out + r * stride + c, stride);
     }
 }
@@ -667,20 +719,24 @@ INLINE void arrange_plus(const int change, const bz_q8 *x, size_t k, size_t slot
 
 static void arrange_in_block(const bz_q8 *x, size_t k, size_t slot, void *block)
 {
-    arrange_plus(0, x, k, slot, block);
+    arrange_plus(VNNI ? 128 : 0, x, k, slot, block);
 }
 
+#if !VNNI
 void bz_product_arrange_plus_128(const bz_q8 *x, size_t k, size_t slot, void *block)
 {
     arrange_plus(128, x, k, slot, block);
 }
+#endif
 
-/* A panel has 8 weight rows. For each group, in the order of the sums: vectors of scales and
- * minima, then G / 4 vectors of four values of each row. Panels are packed in pairs, group by
- * group. */
+/* A panel has 8 weight rows. For each group, in the order of the sums: vectors of scales, minima
+ * and, with VNNI, corrections (-128 * sum of the weights, since activations are x + 128), then G /
+ * 4 vectors of four values of each row. Panels are packed in pairs, group by group. */
+enum { VALUES = VNNI ? 3 : 2 /* vectors before the values */ };
+
 INLINE size_t group_vectors(const size_t G)
 {
-    return 2 + G / 4;
+    return VALUES + G / 4;
 }
 
 static size_t panel_bytes(size_t k)
@@ -731,7 +787,12 @@ INLINE void pack_panel(bz_type type, const size_t G, const int offset, const uin
             __m256i *to = panel + place_of(g, groups) * stride;
             const __m256i *from = v + (g * G - i) / 4;
             for (size_t t = 0; t < G / 4; t++)
-                to[2 + t] = from[t];
+                to[VALUES + t] = from[t];
+            if (VNNI) {
+                to[2] = _mm256_setzero_si256();
+                for (size_t t = 0; t < G / 4; t++)
+                    to[2] = _mm256_sub_epi32(to[2], dot4(_mm256_set1_epi8((char)0x80), from[t]));
+            }
             to[0] = scales[g * G / 16 % 8];
             if (has_min)
                 to[1] = minima[g * G / 16 % 8];
@@ -744,6 +805,7 @@ INLINE size_t pair_vectors(const size_t G, size_t k)
     return k / G * 2 * group_vectors(G);
 }
 
+/* Added to the weights of a panel. */
 static int offset_of(bz_type type)
 {
     switch (type) {
@@ -760,15 +822,14 @@ static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz
                  void *panels)
 {
     const size_t G = bz_product_group(type), row_bytes = bz_row_bytes(type, k);
+    const int offset = VNNI ? 0 : offset_of(type);
     for (size_t p = 0; p < BZ_PRODUCT_TILE / 8; p++) {
         const size_t first = 8 * p, n = count <= first ? 0 : count - first < 8 ? count - first : 8;
         __m256i *panel = (__m256i *)panels + p / 2 * pair_vectors(G, k) + p % 2 * group_vectors(G);
         if (G == 16)
-            pack_panel(type, 16, offset_of(type), blocks + first * row_bytes, n, k, unpacked,
-                       panel);
+            pack_panel(type, 16, offset, blocks + first * row_bytes, n, k, unpacked, panel);
         else
-            pack_panel(type, 32, offset_of(type), blocks + first * row_bytes, n, k, unpacked,
-                       panel);
+            pack_panel(type, 32, offset, blocks + first * row_bytes, n, k, unpacked, panel);
     }
 }
 
@@ -779,7 +840,31 @@ INLINE __m256i four_values(const uint8_t *p)
     return _mm256_set1_epi32(v);
 }
 
-/* Exact products of a group, 8 weight rows at w by R activation rows. */
+#if VNNI
+
+/* Exact products of a group, two panels at w and u by R activation rows. */
+INLINE void group_products(const size_t R, const weights_of how, const __m256i *w, const __m256i *u,
+                           const uint8_t *x, const int32_t *totals, __m256i p[][2])
+{
+    enum { B = BZ_BLOCK_ROWS };
+    (void)totals;
+    for (size_t r = 0; r < R; r++) {
+        p[r][0] = w[2];
+        p[r][1] = u[2];
+    }
+    for (size_t t = 0; t < how.G / 4; t++, x += 4 * B) {
+        const __m256i w0 = w[VALUES + t], w1 = u[VALUES + t];
+        for (size_t r = 0; r < R; r++) {
+            const __m256i v = four_values(x + 4 * r);
+            p[r][0] = add_dot4(p[r][0], v, w0);
+            p[r][1] = add_dot4(p[r][1], v, w1);
+        }
+    }
+}
+
+#else
+
+/* Exact products of a group, two panels at w and u by R activation rows. */
 INLINE void group_products(const size_t R, const weights_of how, const __m256i *w, const __m256i *u,
                            const uint8_t *x, const int32_t *totals, __m256i p[][2])
 {
@@ -788,7 +873,7 @@ INLINE void group_products(const size_t R, const weights_of how, const __m256i *
     for (size_t t = 0; t < how.G / 4; t += run) {
         __m256i pairs[B][2];
         for (size_t i = 0; i < run; i++, x += 4 * B) {
-            const __m256i w0 = w[t + i], w1 = u[t + i];
+            const __m256i w0 = w[VALUES + t + i], w1 = u[VALUES + t + i];
             for (size_t r = 0; r < R; r++) {
                 const __m256i v = four_values(x + 4 * r);
                 __m256i a, b;
@@ -815,6 +900,8 @@ INLINE void group_products(const size_t R, const weights_of how, const __m256i *
     }
 }
 
+#endif
+
 /* Two panels by R rows from row `row` of the block on. */
 INLINE void multiply_pair(const size_t R, const weights_of how, const __m256i *panels, size_t count,
                           const bz_product_block *x, size_t row, size_t k, float *out,
@@ -833,8 +920,8 @@ INLINE void multiply_pair(const size_t R, const weights_of how, const __m256i *p
             a[r][0] = a[r][1] = _mm256_setzero_ps();
         for (size_t g = j; g < groups; g += L, panels += 2 * V) {
             __m256i p[B][2];
-            group_products(R, how, panels + 2, panels + V + 2, x->q + (g * G) * B + 4 * row,
-                           totals + g * B, p);
+            group_products(R, how, panels, panels + V, x->q + (g * G) * B + 4 * row, totals + g * B,
+                           p);
             for (size_t c = 0; c < 2; c++) {
                 const __m256 s = _mm256_castsi256_ps(panels[c * V]),
                              m = _mm256_castsi256_ps(panels[c * V + 1]);
@@ -879,6 +966,27 @@ INLINE void multiply_how(const weights_of how, const __m256i *panels, size_t cou
         const weights_of how = __VA_ARGS__;                                                        \
         multiply_how(how, panels, count, block, rows, k, out, stride);                             \
     }
+
+#if VNNI
+
+/* One function for all types of a form. */
+MULTIPLY(16, {16, false, 0, 0})
+MULTIPLY(16_min, {16, true, 0, 0})
+MULTIPLY(32, {32, false, 0, 0})
+MULTIPLY(32_min, {32, true, 0, 0})
+
+static void multiply(bz_type type, const void *panels, size_t count, const void *block, size_t rows,
+                     size_t k, float *out, size_t stride)
+{
+    const bool has_min = bz_type_has_min(type);
+    if (bz_product_group(type) == 16)
+        (has_min ? multiply_16_min : multiply_16)(panels, count, block, rows, k, out, stride);
+    else
+        (has_min ? multiply_32_min : multiply_32)(panels, count, block, rows, k, out, stride);
+}
+
+#else
+
 MULTIPLY(nibble, W_NIBBLE)
 MULTIPLY(five, W_FIVE)
 MULTIPLY(q2_k, W_Q2_K)
@@ -906,6 +1014,8 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
     default: multiply_signed(panels, count, block, rows, k, out, stride);
     }
 }
+
+#endif
 
 const bz_products TABLE = {.lanes = L,
                            .rows = rows,

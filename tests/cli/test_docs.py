@@ -65,6 +65,21 @@ def settings():
         need(re.search(rf"^\.Cm .*\b{name}\b", page, re.M), f"{name} is not in the manual")
 
 
+def kernels():
+    """every table of kernels is named wherever `--kernels` is explained, in one order"""
+    tables = sorted(re.findall(r'KERNEL_TABLE\(\w+, "(\w+)"', read("src", "cpu", "kernels_avx2.c") + read("src", "cpu", "kernels_neon.c")) + ["plain"])
+    help_texts = {f"{verb} --help": m.group(1) for verb in VERBS for m in re.finditer(r"--kernels NAME +(.*)", bezel(verb, "--help").stdout)}
+    headers = {h: re.search(r"kernels; /\* (.*?);", " ".join(read("include", h).split())).group(1) for h in os.listdir(os.path.join(ROOT, "include"))
+               if "*kernels;" in read("include", h).replace("\n", "").replace(" ", "")}
+    explained = {**help_texts, **headers, "manual": re.search(r"Fl -kernels Ar name\n((?:\.Ql.*\n|or\n)+)", read("docs", "man", "bezel.1")).group(1),
+                 "completion": re.search(r'--kernels\) _bezel_words "(.*?)"', read("cli", "bezel.bash")).group(1)}
+    need(len(help_texts) == 6 and len(headers) == 4, str(explained))
+    orders = {where: re.findall(r"\b(?!Ql|or|cpu)\w+", text) for where, text in explained.items()}
+    for where, names in orders.items():
+        need(sorted(names) == tables, f"{where} names {names}, not {tables}")
+    need(len(set(map(tuple, orders.values()))) == 1, str(orders))
+
+
 def help_is_short():
     r = bezel("--help")
     need(len(r.stdout.splitlines()) <= 30 and all(len(x) <= 100 for x in r.stdout.splitlines()), r.stdout)
@@ -108,7 +123,7 @@ def completion():
 
 
 def main():
-    for name, run in (("the manual has every option", manual), ("every option of the help", accepted), ("settings in the manual", settings),
+    for name, run in (("the manual has every option", manual), ("every option of the help", accepted), ("settings in the manual", settings), ("kernels", kernels),
                       ("help is short", help_is_short), ("completion", completion)):
         case(name, run)
     return finish()
