@@ -125,10 +125,14 @@ static inline void bz_q4_k_scales(const uint8_t *bytes, uint32_t scales[2], uint
 /* Eight 6-bit scales of IQ4_XS, before subtracting 32: byte g & 3 of scales[g >> 2]. */
 static inline void bz_iq4_xs_scales(const bz_block_iq4_xs *b, uint32_t scales[2])
 {
-    uint32_t low = bz_le32(b->scales_low), high = bz_le16(b->scales_high);
-    scales[0] = scales[1] = 0;
-    for (int g = 0; g < 8; g++) {
-        scales[g / 4] |= ((low >> (4 * g) & 15) | (high >> (2 * g) & 3) << 4) << (8 * (g % 4));
+    const uint32_t low = bz_le32(b->scales_low), high = bz_le16(b->scales_high);
+    for (int half = 0; half < 2; half++) {
+        uint32_t four = low >> (16 * half) & 0xFFFF, two = high >> (8 * half) & 0xFF;
+        four = (four | four << 8) & 0x00FF00FF; /* four nibbles to four bytes */
+        four = (four | four << 4) & 0x0F0F0F0F;
+        two = (two | two << 12) & 0x000F000F; /* four pairs of bits likewise */
+        two = (two | two << 6) & 0x03030303;
+        scales[half] = four | two << 4;
     }
 }
 
