@@ -128,6 +128,7 @@ $(B)/src/cpu/kernels_avx2.o $(B)/src/cpu/products_avx2.o: private FILE_FLAGS = $
 $(B)/src/cpu/products_avxvnni.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavxvnni)
 $(B)/src/cpu/products_avx512.o $(B)/src/cpu/heads_avx512.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
 $(B)/src/cpu/products_128.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS)))
+$(B)/src/cpu/products_i8mm.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS))+i8mm)
 
 # The WGSL sources are embedded in the library.
 WGSL     = $(sort $(wildcard src/gpu/kernels/*.wgsl src/gpu/kernels/*/*.wgsl))

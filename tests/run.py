@@ -143,6 +143,7 @@ def suite_arm64(full):
     for t in names("tests/test_*.c"):
         if full or t in ARM64:
             yield t, ["qemu-aarch64", f"build/arm64/tests/{t}"], {} if full else QUICK
+    yield "kernels chosen", [PYTHON, "tests/systems/test_arm64.py", "build/arm64/bezel", MODELS], {}
     if full:
         for label, command in corpus("build/arm64"):
             yield label, ["qemu-aarch64", *command], {}

@@ -457,9 +457,13 @@ bool bz_os_cpu_has(const char *feature)
 
 bool bz_os_cpu_has(const char *feature)
 {
-    enum { DOT_PRODUCT = 43 }; /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
+    enum {
+        DOT_PRODUCT = 43, /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
+        INT8_MATRIX = 66  /* PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE */
+    };
     return strcmp(feature, "neon") == 0 ||
-           (strcmp(feature, "dotprod") == 0 && IsProcessorFeaturePresent(DOT_PRODUCT));
+           (strcmp(feature, "dotprod") == 0 && IsProcessorFeaturePresent(DOT_PRODUCT)) ||
+           (strcmp(feature, "i8mm") == 0 && IsProcessorFeaturePresent(INT8_MATRIX));
 }
 
 #endif

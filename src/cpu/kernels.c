@@ -36,6 +36,8 @@ static size_t supported(const bz_kernels *tables[BZ_KERNEL_TABLES])
     if (has_avx2())
         tables[count++] = &bz_kernels_avx2;
 #elif defined(__aarch64__)
+    if (bz_os_cpu_has("dotprod") && bz_os_cpu_has("i8mm"))
+        tables[count++] = &bz_kernels_i8mm;
     if (bz_os_cpu_has("dotprod"))
         tables[count++] = &bz_kernels_dotprod;
     tables[count++] = &bz_kernels_neon;

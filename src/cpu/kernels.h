@@ -34,7 +34,7 @@ typedef struct bz_w8 {
 typedef struct bz_products bz_products; /* products.h */
 
 typedef struct bz_kernels {
-    const char *name; /* "avx512", "avxvnni", "avx2", "dotprod", "neon", "simd128", "plain" */
+    const char *name; /* what users call it: "avx512", "plain", ... */
     /* Products with int8 activations directly from blocks; NULL: by unpack and dot8. */
     const bz_products *products;
 
@@ -108,7 +108,7 @@ void bz_scores_f16_avx512(const float *q, size_t heads, const uint8_t *keys, siz
 void bz_values_f16_avx512(const float *weights, size_t stride, size_t heads, const uint8_t *values,
                           size_t row_bytes, size_t n, size_t d, float *sums, bool add);
 #elif defined(__aarch64__)
-extern const bz_kernels bz_kernels_neon, bz_kernels_dotprod;
+extern const bz_kernels bz_kernels_neon, bz_kernels_dotprod, bz_kernels_i8mm;
 #elif defined(__wasm_simd128__)
 extern const bz_kernels bz_kernels_wasm;
 #endif

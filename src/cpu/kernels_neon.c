@@ -567,6 +567,7 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 
 KERNEL_TABLE(bz_kernels_neon, "neon", .products = NULL);
 KERNEL_TABLE(bz_kernels_dotprod, "dotprod", .products = &bz_products_dotprod);
+KERNEL_TABLE(bz_kernels_i8mm, "i8mm", .products = &bz_products_i8mm);
 
 #else
 typedef int bz_no_neon; /* ISO C requires a declaration */

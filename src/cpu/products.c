@@ -13,16 +13,27 @@ size_t bz_product_block_bytes(size_t k)
     return BZ_BLOCK_ROWS * (k + (k / 32 * 3 + k / 16 * 2) * sizeof(float));
 }
 
-void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block)
+/* The values of a row lie together by `together`. */
+static inline void arrange(size_t together, const bz_q8 *x, size_t k, size_t slot, void *block)
 {
     enum { B = BZ_BLOCK_ROWS };
     const bz_product_block b = bz_product_block_at(block, k);
-    for (size_t i = 0; i < k; i += 4)
-        memcpy(b.q + i * B + 4 * slot, x->q + i, 4);
+    for (size_t i = 0; i < k; i += together)
+        memcpy(b.q + i * B + together * slot, x->q + i, together);
     for (size_t g = 0; g < k / 32; g++) {
         int32_t total[2] = {0, 0};
         for (size_t i = 0; i < 32; i++)
             total[i / 16] += x->q[32 * g + i];
         bz_product_block_group(&b, x, g, slot, total[0], total[1]);
     }
+}
+
+void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block)
+{
+    arrange(4, x, k, slot, block);
+}
+
+void bz_product_arrange_eights(const bz_q8 *x, size_t k, size_t slot, void *block)
+{
+    arrange(8, x, k, slot, block);
 }

@@ -54,7 +54,7 @@ struct bz_products {
 #if defined(__x86_64__)
 extern const bz_products bz_products_avx2, bz_products_avxvnni, bz_products_avx512;
 #elif defined(__aarch64__)
-extern const bz_products bz_products_dotprod;
+extern const bz_products bz_products_dotprod, bz_products_i8mm;
 #elif defined(__wasm_simd128__)
 extern const bz_products bz_products_wasm;
 #endif
@@ -64,7 +64,7 @@ size_t bz_product_group(bz_type type);
 
 /* A block of activations: B = BZ_BLOCK_ROWS rows side by side. Memory is aligned to 4 bytes. */
 typedef struct bz_product_block {
-    uint8_t *q;               /* [K/4][B] four values; as they are; for VNNI plus 128 */
+    uint8_t *q;               /* [K/4][B] four values; for VNNI plus 128; for I8MM [K/8][B] eight */
     float *d, *sum32, *sum16; /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */
     int32_t *total32, *total16; /* [K/32][B], [K/16][B] the sums */
 } bz_product_block;
@@ -97,8 +97,10 @@ static inline void bz_product_block_group(const bz_product_block *b, const bz_q8
     b->total16[(2 * g + 1) * B + slot] = total1;
 }
 
-/* bz_products.arrange_in_block in plain C, and for AVX-512 (in products_256.h). */
+/* bz_products.arrange_in_block in plain C, by four and by eight values, and for AVX-512 (in
+ * products_256.h). */
 void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block);
+void bz_product_arrange_eights(const bz_q8 *x, size_t k, size_t slot, void *block);
 void bz_product_arrange_plus_128(const bz_q8 *x, size_t k, size_t slot, void *block);
 
 /* Unpacked weights from value i on, a multiple of 16. */

@@ -5,9 +5,7 @@
  * activation row takes four of them at a time, several share panels of eight. */
 #if defined(__wasm_simd128__) || defined(__ARM_FEATURE_DOTPROD)
 
-#include <string.h>
-
-#include "cpu/products.h"
+#include "cpu/products_128.h"
 
 #ifdef __wasm_simd128__
 #include <wasm_simd128.h>
@@ -18,13 +16,6 @@
 #define KERNELS bz_kernels_neon
 #define TABLE   bz_products_dotprod
 #endif
-
-#define INLINE static inline __attribute__((always_inline))
-
-typedef float f32x4 __attribute__((vector_size(16)));
-typedef int32_t i32x4 __attribute__((vector_size(16)));
-
-enum { L = 4, QUAD = 4 /* weight rows of a vector */, PAIR = 2 * QUAD };
 
 /* ---- the instructions ----
  *
@@ -154,67 +145,13 @@ INLINE f32x4 to_float(i32x4 v)
 
 #endif
 
-INLINE f32x4 splat(float v)
-{
-    return (f32x4){v, v, v, v};
-}
-
 /* a + 4 products, one for each weight row: exact products p, scales s and d. */
 INLINE f32x4 add_group(f32x4 a, i32x4 p, f32x4 s, float d)
 {
     return a + to_float(p) * (s * splat(d));
 }
 
-/* Values that share a scale, and whether there are minima. Constants where it matters. */
-typedef struct form {
-    size_t G;
-    bool has_min;
-} form;
-
-#define BY_FORM(type, call)                                                                        \
-    do {                                                                                           \
-        const bool min_ = bz_type_has_min(type);                                                   \
-        if (bz_product_group(type) == 32 && min_) {                                                \
-            const form f = {32, true};                                                             \
-            call;                                                                                  \
-        } else if (bz_product_group(type) == 32) {                                                 \
-            const form f = {32, false};                                                            \
-            call;                                                                                  \
-        } else if (min_) {                                                                         \
-            const form f = {16, true};                                                             \
-            call;                                                                                  \
-        } else {                                                                                   \
-            const form f = {16, false};                                                            \
-            call;                                                                                  \
-        }                                                                                          \
-    } while (0)
-
 /* ---- one activation row ---- */
-
-/* A row as it is; scale * sum of every group of 32; room for four unpacked weight rows. */
-typedef struct few_row {
-    bz_q8 x;
-    float sums32[];
-} few_row;
-
-static size_t arranged_bytes(size_t k)
-{
-    const size_t bytes =
-        sizeof(few_row) + k / 32 * sizeof(float) + QUAD * (k + 2 * (k / 16) * sizeof(float));
-    return (bytes + 63) / 64 * 64;
-}
-
-static void arrange_row(bz_type type, const bz_q8 *x, size_t k, void *memory)
-{
-    few_row *row = memory;
-    row->x = *x;
-    for (size_t g = 0; bz_product_group(type) == 32 && bz_type_has_min(type) && g < k / 32; g++) {
-        int32_t total = 0;
-        for (size_t i = 0; i < 32; i++)
-            total += x->q[32 * g + i];
-        row->sums32[g] = x->d[g] * (float)total;
-    }
-}
 
 /* Lane r: the sum of the four lanes of v[r]. */
 INLINE i32x4 fold(const i32x4 v[QUAD])
@@ -224,12 +161,6 @@ INLINE i32x4 fold(const i32x4 v[QUAD])
                 b = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5) +
                     __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
     return __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
-}
-
-/* One number of each of four rows. */
-INLINE f32x4 column(const float *from, size_t stride)
-{
-    return (f32x4){from[0], from[stride], from[2 * stride], from[3 * stride]};
 }
 
 /* out[0..4) of four unpacked weight rows. */
@@ -260,10 +191,7 @@ INLINE void rows_of(const form f, bz_type type, const uint8_t *blocks, size_t co
                     uint8_t *memory, size_t n, size_t k, float *out, size_t stride)
 {
     const size_t row_bytes = bz_row_bytes(type, k);
-    few_row *first = (few_row *)(void *)memory;
-    float *rest = first->sums32 + k / 32;
-    const bz_w8 w = {
-        .s = rest, .m = rest + QUAD * (k / 16), .q = (int8_t *)(rest + 2 * QUAD * (k / 16))};
+    const bz_w8 w = unpacked_rows(memory, k);
     for (size_t r = 0; r < count; r += QUAD) {
         const size_t some = count - r < QUAD ? count - r : QUAD;
         for (size_t i = 0; i < QUAD; i++) /* rows that are missing repeat the last one */
@@ -306,13 +234,6 @@ static size_t panel_bytes(size_t k)
 {
     return BZ_PRODUCT_TILE / PAIR *
            (pair_bytes(16, k) > pair_bytes(32, k) ? pair_bytes(16, k) : pair_bytes(32, k));
-}
-
-/* Where group g of `groups` is, if groups 0, L, 2L, ... come first, then 1, L + 1, ... */
-INLINE size_t place_of(size_t g, size_t groups)
-{
-    const size_t lane = g % L, longer = groups % L, each = groups / L;
-    return lane * each + (lane < longer ? lane : longer) + g / L;
 }
 
 /* One quad of `count` <= 4 rows; missing rows are zeros. */
