@@ -126,7 +126,7 @@ ON_ARM    = $(if $(findstring aarch64,$(MACHINE)),$(1))
 AVX2      = -mavx2 -mfma -mf16c
 $(B)/src/cpu/kernels_avx2.o $(B)/src/cpu/products_avx2.o: private FILE_FLAGS = $(call ON_X86,$(AVX2))
 $(B)/src/cpu/products_avxvnni.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavxvnni)
-$(B)/src/cpu/products_avx512.o $(B)/src/cpu/heads_avx512.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
+$(patsubst %,$(B)/src/cpu/%_avx512.o,products heads dot_tile): private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
 $(B)/src/cpu/products_128.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS)))
 $(B)/src/cpu/products_i8mm.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS))+i8mm)
 

@@ -299,6 +299,27 @@ static void test_dot(const bz_kernels *kernels)
         }
     }
 
+    if (kernels->dot_tile)
+        begin("%s: dots of several weight rows have the bits of one", kernels->name);
+    for (int round = 0; round < 300 && kernels->dot_tile; round++) {
+        const size_t k = round < 100 ? (size_t)round + 1 : 1 + random_below(1600),
+                     rows = 1 + random_below(10), count = 1 + random_below(14),
+                     stride = k + random_below(40), stride_out = count + random_below(3);
+        float *w = random_row(count * k), *x = random_row((rows - 1) * stride + k);
+        float *got = room(((rows - 1) * stride_out + count) * sizeof *got), want;
+        kernels->dot_tile(w, count, x, stride, rows, k, got, stride_out);
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = 0; c < count; c++) {
+                kernels->dot(w + c * k, x + r * stride, stride, 1, k, &want);
+                CHECKF(memcmp(&got[r * stride_out + c], &want, sizeof want) == 0,
+                       "k %zu, row %zu of %zu, weight row %zu of %zu: %.9g, not %.9g", k, r, rows,
+                       c, count, (double)got[r * stride_out + c], (double)want);
+            }
+        free(got);
+        free(x);
+        free(w);
+    }
+
     begin("%s: dot has the same bits for any split of the rows", kernels->name);
     for (int round = 0; round < 400; round++) {
         size_t k = 1 + random_below(round % 4 ? 140 : 1600), rows = 1 + random_below(19);

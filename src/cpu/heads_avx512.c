@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "cpu/kernels.h"
+#include "cpu/sums_avx512.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -17,21 +18,6 @@ enum {
 INLINE __m512 halves16(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
-}
-
-INLINE float sum_lanes(__m256 v)
-{
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-
-/* dot's four sums of eight lanes, in two vectors. */
-INLINE float sum_of_four(__m512 s01, __m512 s23)
-{
-    const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(s01), _mm512_extractf32x8_ps(s01, 1)),
-                 b = _mm256_add_ps(_mm512_castps512_ps256(s23), _mm512_extractf32x8_ps(s23, 1));
-    return sum_lanes(_mm256_add_ps(a, b));
 }
 
 /* H heads by P positions. */
@@ -55,7 +41,7 @@ INLINE void scores_of(const size_t H, const size_t P, const float *q, const uint
         }
     for (size_t h = 0; h < H; h++)
         for (size_t p = 0; p < P; p++)
-            scores[h * stride + p] = sum_of_four(sum[h][p][0], sum[h][p][1]);
+            scores[h * stride + p] = bz_sum_of_four(sum[h][p][0], sum[h][p][1]);
 }
 
 INLINE void scores_of_heads(const size_t H, const float *q, const uint8_t *keys, size_t row_bytes,

@@ -47,7 +47,11 @@ typedef struct bz_kernels {
 
     /* out[r] = sum_i w[i] * x[r * stride + i], for r < rows. Any k >= 1. */
     void (*dot)(const float *w, const float *x, size_t stride, size_t rows, size_t k, float *out);
-    /* The same for one row and F16 or BF16 weights as they are in the file, with the bits of
+    /* out[r * stride_out + c] of `count` weight rows c, one after another, and activation rows r <
+     * rows, with the bits of dot. NULL: by dot. */
+    void (*dot_tile)(const float *w, size_t count, const float *x, size_t stride, size_t rows,
+                     size_t k, float *out, size_t stride_out);
+    /* As dot for one row and F16 or BF16 weights as they are in the file, with the bits of
      * dequantize and dot. NULL: by these. */
     float (*dot_halves)(bz_type type, const void *w, const float *x, size_t k);
     /* out[r] = dot product of the unpacked weights with activation row r. k is a multiple of 32.
@@ -85,7 +89,11 @@ typedef struct bz_kernels {
     void (*softcap)(const float *x, float cap, float *out, size_t n);
 } bz_kernels;
 
-enum { BZ_PANEL = 16 /* columns of a panel */, BZ_PANEL_RUN = 768 };
+enum {
+    BZ_PANEL = 16 /* columns of a panel */,
+    BZ_PANEL_RUN = 768,
+    BZ_DOT_TILE = 6 /* dot_tile is best with a multiple of so many weight rows */
+};
 
 /* Whether the type has minima (w[i] = s*q - m with m not zero). */
 bool bz_type_has_min(bz_type type);
@@ -102,7 +110,9 @@ const bz_kernels *bz_kernels_at(size_t i);
 extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
 extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512;
-/* heads_avx512.c */
+/* dot_tile_avx512.c, heads_avx512.c */
+void bz_dot_tile_avx512(const float *w, size_t count, const float *x, size_t stride, size_t rows,
+                        size_t k, float *out, size_t stride_out);
 void bz_scores_f16_avx512(const float *q, size_t heads, const uint8_t *keys, size_t row_bytes,
                           size_t n, size_t d, float *scores, size_t stride);
 void bz_values_f16_avx512(const float *weights, size_t stride, size_t heads, const uint8_t *values,

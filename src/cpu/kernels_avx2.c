@@ -735,7 +735,8 @@ KERNEL_TABLE(bz_kernels_avxvnni, "avxvnni", .products = &bz_products_avxvnni,
              .dot_halves = dot_halves);
 /* The other f32 kernels are the same: their loops are bound by loads. */
 KERNEL_TABLE(bz_kernels_avx512, "avx512", .products = &bz_products_avx512, .dot_halves = dot_halves,
-             .scores_f16 = bz_scores_f16_avx512, .values_f16 = bz_values_f16_avx512);
+             .dot_tile = bz_dot_tile_avx512, .scores_f16 = bz_scores_f16_avx512,
+             .values_f16 = bz_values_f16_avx512);
 
 #else
 typedef int bz_no_avx2; /* ISO C requires a declaration */

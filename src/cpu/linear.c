@@ -36,6 +36,13 @@ bool cpu_uses_products(const cpu *c, const bz_step *step)
     return c->k->products && cpu_uses_q8(c, step);
 }
 
+/* Whether so many rows are multiplied in f32, several weight rows at once. */
+static bool by_dot_tile(const cpu *c, const bz_step *step, uint32_t rows)
+{
+    return step->op == BZ_OP_LINEAR && rows > DIRECT_ROWS && c->k->dot_tile &&
+           !cpu_uses_q8(c, step);
+}
+
 uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
 {
     const bz_weight_info *w = bz_weight_of(c->weights, step->w[0]);
@@ -51,6 +58,9 @@ uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
         tile = TILE_WEIGHTS / w->ne[0];
         tile = tile > w->ne[1] / MIN_TASKS ? w->ne[1] / MIN_TASKS : tile;
         tile = tile < 4 ? 4 : tile > MAX_TILE ? MAX_TILE : tile;
+        if (by_dot_tile(c, step, rows)) {
+            tile = tile < BZ_DOT_TILE ? BZ_DOT_TILE : tile / BZ_DOT_TILE * BZ_DOT_TILE;
+        }
     }
     return (uint32_t)(tile < w->ne[1] ? tile : w->ne[1]);
 }
@@ -151,6 +161,24 @@ static unpacked_row unpack_row(const cpu *c, bz_type type, const uint8_t *blocks
     return row;
 }
 
+/* A tile of weight rows in f32, from `first` on. */
+static void linear_tile(cpu *c, const cpu_job *job, uint32_t first, uint32_t count,
+                        const uint8_t *blocks, cpu_scratch *scratch)
+{
+    const bz_step *s = job->step;
+    const bz_weight_info *w = bz_weight_of(c->weights, s->w[0]);
+    const bz_tensor_info *in = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
+    const size_t k = (size_t)w->ne[0];
+    const float *values = scratch->values;
+    if (w->type == BZ_F32 && (uintptr_t)blocks % sizeof(float) == 0) {
+        values = (const float *)(const void *)blocks; /* as they are */
+    } else {
+        c->k->dequantize(w->type, blocks, scratch->values, count * k);
+    }
+    c->k->dot_tile(values, count, cpu_row(c, s->in[0], 0), in->stride, cpu_rows_of(c, s->out[0]), k,
+                   cpu_row(c, s->out[0], 0) + first, out->stride);
+}
+
 /* A tile of weight rows from `first` on, by products.h. */
 static void linear_products(cpu *c, const cpu_job *job, uint32_t first, uint32_t count,
                             const uint8_t *blocks, cpu_scratch *scratch)
@@ -198,6 +226,10 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         return;
     }
     uint32_t rows = cpu_rows_of(c, s->out[0]);
+    if (by_dot_tile(c, s, rows)) {
+        linear_tile(c, job, first, count, blocks, scratch);
+        return;
+    }
     bool q8 = cpu_uses_q8(c, s), has_min = q8 && bz_type_has_min(w->type);
     const bz_tensor_info *in = cpu_info(c, s->in[0]), *out = cpu_info(c, s->out[0]);
 
