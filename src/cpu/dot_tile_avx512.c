@@ -46,7 +46,9 @@ INLINE void tile(const size_t W, const size_t R, const float *w, const float *x,
             for (size_t c = 0; c < W; c++)
                 v[c] = _mm512_loadu_ps(w + c * k + i + 16 * half);
             for (size_t r = 0; r < R; r++) {
-                const __m512 a = _mm512_loadu_ps(x + r * stride + i + 16 * half);
+                __m512 a = _mm512_loadu_ps(x + r * stride + i + 16 * half);
+                /* Else GCC loads it again for each product, as an operand in memory. */
+                __asm__("" : "+v"(a));
                 for (size_t c = 0; c < W; c++)
                     sum[r][c][half] = _mm512_fmadd_ps(v[c], a, sum[r][c][half]);
             }
