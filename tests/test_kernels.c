@@ -263,6 +263,29 @@ static void test_quantize(const bz_kernels *kernels)
 
 /* ---- products ---- */
 
+static void test_dot_tile(const bz_kernels *kernels)
+{
+    begin("%s: dots of several weight rows have the bits of one", kernels->name);
+    for (int round = 0; round < 300; round++) {
+        const size_t k = round < 100 ? (size_t)round + 1 : 1 + random_below(1600),
+                     rows = 1 + random_below(10), count = 1 + random_below(14),
+                     stride = k + random_below(40), stride_out = count + random_below(3);
+        float *w = random_row(count * k), *x = random_row((rows - 1) * stride + k);
+        float *got = room(((rows - 1) * stride_out + count) * sizeof *got), want;
+        kernels->dot_tile(w, count, x, stride, rows, k, got, stride_out);
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = 0; c < count; c++) {
+                kernels->dot(w + c * k, x + r * stride, stride, 1, k, &want);
+                CHECKF(memcmp(&got[r * stride_out + c], &want, sizeof want) == 0,
+                       "k %zu, row %zu of %zu, weight row %zu of %zu: %.9g, not %.9g", k, r, rows,
+                       c, count, (double)got[r * stride_out + c], (double)want);
+            }
+        free(got);
+        free(x);
+        free(w);
+    }
+}
+
 static void test_dot(const bz_kernels *kernels)
 {
     begin("%s: dot is near the sum in double", kernels->name);
@@ -297,27 +320,6 @@ static void test_dot(const bz_kernels *kernels)
             free(x);
             free(w);
         }
-    }
-
-    if (kernels->dot_tile)
-        begin("%s: dots of several weight rows have the bits of one", kernels->name);
-    for (int round = 0; round < 300 && kernels->dot_tile; round++) {
-        const size_t k = round < 100 ? (size_t)round + 1 : 1 + random_below(1600),
-                     rows = 1 + random_below(10), count = 1 + random_below(14),
-                     stride = k + random_below(40), stride_out = count + random_below(3);
-        float *w = random_row(count * k), *x = random_row((rows - 1) * stride + k);
-        float *got = room(((rows - 1) * stride_out + count) * sizeof *got), want;
-        kernels->dot_tile(w, count, x, stride, rows, k, got, stride_out);
-        for (size_t r = 0; r < rows; r++)
-            for (size_t c = 0; c < count; c++) {
-                kernels->dot(w + c * k, x + r * stride, stride, 1, k, &want);
-                CHECKF(memcmp(&got[r * stride_out + c], &want, sizeof want) == 0,
-                       "k %zu, row %zu of %zu, weight row %zu of %zu: %.9g, not %.9g", k, r, rows,
-                       c, count, (double)got[r * stride_out + c], (double)want);
-            }
-        free(got);
-        free(x);
-        free(w);
     }
 
     begin("%s: dot has the same bits for any split of the rows", kernels->name);
@@ -791,8 +793,11 @@ int main(void)
     for (size_t i = 0; i < bz_kernels_count(); i++) {
         const bz_kernels *k = bz_kernels_at(i);
         CHECK(bz_kernels_best(k->name) == k);
-        if (i > 0 && k->dot == bz_kernels_at(i - 1)->dot)
-            continue; /* differs in its integer products only: test_products.c */
+        const bz_kernels *better = i > 0 ? bz_kernels_at(i - 1) : NULL;
+        if (k->dot_tile && !(better && k->dot_tile == better->dot_tile))
+            test_dot_tile(k);
+        if (better && k->dot == better->dot)
+            continue; /* differs in its integer products otherwise: test_products.c */
         test_dequantize(k);
         test_unpack(k);
         test_quantize(k);

@@ -83,6 +83,79 @@ static void dot(const float *w, const float *x, size_t stride, size_t rows, size
         dot_rows(w, x, stride, 1, k, out);
 }
 
+enum { TILE_WEIGHTS = 3, TILE_ROWS = 2 /* whose 12 sums fit 16 registers */ };
+
+/* Sums `first` and `first` + 1 of dot_rows for W weight rows and R activation rows, added. The
+ * first two take what is left after whole steps of 32. */
+INLINE void half_tile(const size_t W, const size_t R, const float *w, const float *x, size_t stride,
+                      size_t k, const size_t first, __m256 half[TILE_ROWS][TILE_WEIGHTS])
+{
+    __m256 sum[TILE_ROWS][TILE_WEIGHTS][2];
+    for (size_t r = 0; r < R; r++)
+        for (size_t c = 0; c < W; c++)
+            sum[r][c][0] = sum[r][c][1] = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 32 <= k; i += 32)
+        for (size_t a = 0; a < 2; a++) {
+            const size_t at = i + 8 * (first + a);
+            __m256 v[TILE_WEIGHTS];
+            for (size_t c = 0; c < W; c++)
+                v[c] = _mm256_loadu_ps(w + c * k + at);
+            for (size_t r = 0; r < R; r++) {
+                __m256 y = _mm256_loadu_ps(x + r * stride + at);
+                for (size_t c = 0; c < W; c++)
+                    sum[r][c][a] = _mm256_fmadd_ps(v[c], y, sum[r][c][a]);
+            }
+        }
+    for (; first == 0 && i + 8 <= k; i += 8)
+        for (size_t r = 0; r < R; r++)
+            for (size_t c = 0; c < W; c++)
+                sum[r][c][0] = _mm256_fmadd_ps(_mm256_loadu_ps(w + c * k + i),
+                                               _mm256_loadu_ps(x + r * stride + i), sum[r][c][0]);
+    if (first == 0 && i < k) {
+        const __m256i mask = first_lanes(k - i);
+        for (size_t r = 0; r < R; r++)
+            for (size_t c = 0; c < W; c++)
+                sum[r][c][1] =
+                    _mm256_fmadd_ps(_mm256_maskload_ps(w + c * k + i, mask),
+                                    _mm256_maskload_ps(x + r * stride + i, mask), sum[r][c][1]);
+    }
+    for (size_t r = 0; r < R; r++)
+        for (size_t c = 0; c < W; c++)
+            half[r][c] = _mm256_add_ps(sum[r][c][0], sum[r][c][1]);
+}
+
+/* Two passes over the rows: of each two lines of 64 bytes, one takes the first. */
+INLINE void tile(const size_t W, const size_t R, const float *w, const float *x, size_t stride,
+                 size_t k, float *out, size_t stride_out)
+{
+    __m256 first[TILE_ROWS][TILE_WEIGHTS], second[TILE_ROWS][TILE_WEIGHTS];
+    half_tile(W, R, w, x, stride, k, 0, first);
+    half_tile(W, R, w, x, stride, k, 2, second);
+    for (size_t r = 0; r < R; r++)
+        for (size_t c = 0; c < W; c++)
+            out[r * stride_out + c] = sum_lanes(_mm256_add_ps(first[r][c], second[r][c]));
+}
+
+INLINE void tiles(const size_t R, const float *w, size_t count, const float *x, size_t stride,
+                  size_t k, float *out, size_t stride_out)
+{
+    for (; count >= TILE_WEIGHTS; count -= TILE_WEIGHTS, w += TILE_WEIGHTS * k, out += TILE_WEIGHTS)
+        tile(TILE_WEIGHTS, R, w, x, stride, k, out, stride_out);
+    for (; count > 0; count--, w += k, out++)
+        tile(1, R, w, x, stride, k, out, stride_out);
+}
+
+static void dot_tile(const float *w, size_t count, const float *x, size_t stride, size_t rows,
+                     size_t k, float *out, size_t stride_out)
+{
+    for (; rows >= TILE_ROWS;
+         rows -= TILE_ROWS, x += TILE_ROWS * stride, out += TILE_ROWS * stride_out)
+        tiles(TILE_ROWS, w, count, x, stride, k, out, stride_out);
+    if (rows)
+        tiles(1, w, count, x, stride, k, out, stride_out);
+}
+
 static void axpy(float a, const float *v, float *out, size_t n)
 {
     __m256 factor = _mm256_set1_ps(a);
@@ -730,8 +803,9 @@ static void dequantize_bf16(const uint8_t *bytes, float *out, size_t n)
 
 #include "cpu/kernels_table.h"
 
-KERNEL_TABLE(bz_kernels_avx2, "avx2", .products = &bz_products_avx2, .dot_halves = dot_halves);
-KERNEL_TABLE(bz_kernels_avxvnni, "avxvnni", .products = &bz_products_avxvnni,
+KERNEL_TABLE(bz_kernels_avx2, "avx2", .products = &bz_products_avx2, .dot_tile = dot_tile,
+             .dot_halves = dot_halves);
+KERNEL_TABLE(bz_kernels_avxvnni, "avxvnni", .products = &bz_products_avxvnni, .dot_tile = dot_tile,
              .dot_halves = dot_halves);
 /* The other f32 kernels are the same: their loops are bound by loads. */
 KERNEL_TABLE(bz_kernels_avx512, "avx512", .products = &bz_products_avx512, .dot_halves = dot_halves,
