@@ -3,15 +3,16 @@ import { serve, type WorkerScope } from "./rpc.js";
 import { Service } from "./service.js";
 import { serveThread, THREAD } from "./threads.js";
 
-const scope = globalThis as unknown as WorkerScope & { name: string; location: Location; importScripts(): void };
+const scope = globalThis as unknown as WorkerScope & { name: string; location: Location; importScripts(url: string): void };
 
-/** Some bundlers make a classic script of this one, which cannot be loaded as a module. */
+/** Some bundlers make a classic script of this one, which cannot be loaded as a module. Only modules may import no scripts
+ * at all; Firefox says so for an address only, so here is one that no classic script can load either. */
 function isModule(): boolean {
     try {
-        scope.importScripts();
+        scope.importScripts("https://:");
         return false;
-    } catch {
-        return true;
+    } catch (reason) {
+        return reason instanceof TypeError;
     }
 }
 
