@@ -83,7 +83,7 @@ help:
 #?   make test-all      every suite in full
 #?   make test-gpu      the GPU suite in full, on a software adapter unless the environment names one
 #?   make test-web      the WebAssembly suite in full, in Node and Deno
-#?   make test-browser  the page's suite in full, in Chromium
+#?   make test-browser  the page's suite in full, in Chromium and Firefox
 #?   make asan          the tests under AddressSanitizer and UBSan, in full
 #?   make tsan          the tests of threads under ThreadSanitizer
 #?   make arm64         the tests cross-built for arm64, under qemu

@@ -60,6 +60,10 @@ WINDOWS = ("gguf", "files", "kernels", "http")
 NOT_ON_WINDOWS = ("adapter", "alloc", "ollama", "products", "program", "pull", "saved", "server")
 WINDOWS_CLI = ("test_api", "test_api_docs", "test_api_embed", "test_api_recorded", "test_batch", "test_docs", "test_doctor", "test_embed", "test_list",
                "test_lora", "test_run", "test_search", "test_show", "test_verbs", "test_verify")
+# In Firefox too, on the CPU there: in `make test` the suites that meet most of the browser in little time, in full all but
+# those about WebGPU and those that need no browser.
+FIREFOX = ("test_answers", "test_library", "test_media", "test_offline", "test_package", "test_tools")
+NOT_IN_FIREFOX = ("test_adapters", "test_markdown", "test_page_parts")
 WATCHES_CLOCK = ("test_server", "test_serve", "test_serve_load", "test_chat_pty", "test_verbs_pty")
 
 # What tests/systems compares decoders with.
@@ -178,9 +182,12 @@ def suite_web(full):
 
 
 def suite_browser(full):
-    """in Chromium, on the same adapter"""
+    """in Chromium, on the same adapter, and in Firefox"""
     for t in names("tests/browser/test_*.ts"):
         yield t, on_gpu(*node(), f"build/web/js/tests/browser/{t}.js"), {} if full else QUICK
+    for t in names("tests/browser/test_*.ts"):
+        if t in FIREFOX or full and t not in NOT_IN_FIREFOX:
+            yield f"firefox {t}", [*node(), f"build/web/js/tests/browser/{t}.js"], {"BEZEL_BROWSER": "firefox", **({} if full else QUICK)}
 
 
 def suite_systems(full):

@@ -19,9 +19,11 @@ export async function dispatchFiles(p: Page, how: "drop" | "paste" | "dragover",
                 data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name, { type }));
             }
             const options = { bubbles: true, cancelable: true };
-            (document.activeElement ?? document.body).dispatchEvent(
-                event === "paste" ? new ClipboardEvent("paste", { ...options, clipboardData: data }) : new DragEvent(event, { ...options, dataTransfer: data }),
-            );
+            const made = event === "paste" ? new ClipboardEvent("paste", options) : new DragEvent(event, { ...options, dataTransfer: data });
+            if (event === "paste") {
+                Object.defineProperty(made, "clipboardData", { value: data }); // Firefox copies none from the options
+            }
+            (document.activeElement ?? document.body).dispatchEvent(made);
         },
         [how, list] as const,
     );

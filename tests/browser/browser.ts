@@ -1,5 +1,6 @@
-/** Chromium without a window, on a software adapter.
+/** Chromium without a window, on a software adapter, or Firefox, which has none: it computes on the CPU.
  *
+ * BEZEL_BROWSER=firefox runs a suite's cases in Debian's Firefox, except those of `chromiumOnly`.
  * BEZEL_BROWSER_ADAPTER=swiftshader selects the driver that Chromium contains (correct, very slow, without f16); the
  * default is lavapipe. A missing browser, or one without WebGPU, is a failure. */
 import { access, mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -8,6 +9,7 @@ import { join, resolve } from "node:path";
 import process from "node:process";
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { finish } from "../web/check.js";
+import { applyOptions, startFirefox } from "./firefox.js";
 import { watchIdle } from "./idle.js";
 
 export type Adapter = "lavapipe" | "swiftshader" | "none";
@@ -18,6 +20,9 @@ const executables: Record<Adapter, string> = {
     none: "/usr/lib/chromium/chromium",
 };
 
+/** Hash of the style that Playwright adds for a picture: the page's policy refuses it, which Firefox reports as an error. */
+const pictureStyle = "sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT+SmwNZWA=";
+
 /** Upper bound of every wait. Before that, a test fails when everything has been idle (idle.ts). */
 const MAX_WAIT_MS = 600_000;
 
@@ -27,7 +32,8 @@ export interface BrowserOptions {
     size?: string;
     colors?: "light" | "dark";
     phone?: boolean;
-    /** A WAV file that the microphone plays once, from its first use. Without it, pages are denied the microphone. */
+    /** A WAV file that the microphone plays once, from its first use; in Firefox it plays a tone instead. Without it, pages
+     * are denied the microphone. */
     microphone?: string;
     /** A browser process for this case only. By default, cases share one process and start with empty storage. */
     ownProcess?: boolean;
@@ -48,6 +54,11 @@ export interface Browser {
 
 /** Set by `make test`, which omits slow cases that others nearly cover; `make test-browser` runs all. */
 export const quick = process.env["BEZEL_QUICK"] === "1";
+
+export const inFirefox = process.env["BEZEL_BROWSER"] === "firefox";
+
+/** Runs a case, but not in Firefox: for WebGPU, which Debian's does not have, and for what only Chromium's protocol can do. */
+export const chromiumOnly = <A extends unknown[]>(run: (...all: A) => Promise<void>) => (...all: A): Promise<void> => (inFirefox ? Promise.resolve() : run(...all));
 
 function chosenAdapter(): Adapter {
     const name = process.env["BEZEL_BROWSER_ADAPTER"] ?? "lavapipe";
@@ -91,17 +102,25 @@ function contextOptions({ phone, microphone }: BrowserOptions): BrowserContextOp
     };
 }
 
-/** A Chromium process with a profile on disk. Not an incognito one, whose memory cache loses ranges of files. */
-class Process {
-    readonly context: BrowserContext;
+/** A browser process, in which one case runs at a time. */
+interface Process {
+    open(options: BrowserOptions): Promise<BrowserContext>;
+    /** Closes the pages of a case and deletes what they stored, for the next case. */
+    reset(origins: Set<string>): Promise<void>;
+    close(): Promise<void>;
+}
+
+/** With a profile on disk. Not an incognito one, whose memory cache loses ranges of files. */
+class Chromium implements Process {
+    readonly #context: BrowserContext;
     readonly #profile: string;
 
     private constructor(context: BrowserContext, profile: string) {
-        this.context = context;
+        this.#context = context;
         this.#profile = profile;
     }
 
-    static async start(adapter: Adapter, options: BrowserOptions): Promise<Process> {
+    static async start(adapter: Adapter, options: BrowserOptions): Promise<Chromium> {
         const launch = launchOptions(adapter, options.microphone);
         await access(launch.executablePath).catch(() => {
             throw new Error(`${launch.executablePath} is missing: run sh tools/setup.sh browser`);
@@ -109,24 +128,56 @@ class Process {
         const profile = await mkdtemp(join(tmpdir(), "bezel-browser-"));
         const context = await chromium.launchPersistentContext(profile, { ...launch, ...contextOptions(options) });
         context.setDefaultTimeout(MAX_WAIT_MS);
-        return new Process(context, profile);
+        return new Chromium(context, profile);
     }
 
-    /** Closes the pages of a case and deletes what they stored, for the next case. */
+    open(): Promise<BrowserContext> {
+        return Promise.resolve(this.#context);
+    }
+
     async reset(origins: Set<string>): Promise<void> {
-        const blank = await this.context.newPage();
-        await Promise.all(this.context.pages().map((page) => page === blank || page.close()));
-        const session = await this.context.newCDPSession(blank);
+        const blank = await this.#context.newPage();
+        await Promise.all(this.#context.pages().map((page) => page === blank || page.close()));
+        const session = await this.#context.newCDPSession(blank);
         for (const origin of origins) {
             await session.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" });
         }
         await session.detach();
-        await this.context.clearPermissions();
+        await this.#context.clearPermissions();
     }
 
     async close(): Promise<void> {
-        await this.context.close();
+        await this.#context.close();
         await rm(this.#profile, { recursive: true, force: true, maxRetries: 5 }); // Chromium may still be writing there
+    }
+}
+
+/** Each case has a context of its own, whose storage is on disk and deleted with it. */
+class Firefox implements Process {
+    readonly #started: Awaited<ReturnType<typeof startFirefox>>;
+    #context: BrowserContext | null = null;
+
+    private constructor(started: Awaited<ReturnType<typeof startFirefox>>) {
+        this.#started = started;
+    }
+
+    static async start(): Promise<Firefox> {
+        return new Firefox(await startFirefox(MAX_WAIT_MS));
+    }
+
+    async open({ colors = "light", phone = false, microphone }: BrowserOptions): Promise<BrowserContext> {
+        await applyOptions({ colors, phone, microphone: microphone !== undefined });
+        this.#context = await this.#started.browser.newContext({ deviceScaleFactor: phone ? 2 : 1 });
+        this.#context.setDefaultTimeout(MAX_WAIT_MS);
+        return this.#context;
+    }
+
+    async reset(): Promise<void> {
+        await this.#context?.close();
+    }
+
+    close(): Promise<void> {
+        return this.#started.close();
     }
 }
 
@@ -135,14 +186,14 @@ const shared = new Map<string, Promise<Process>>();
 
 async function openBrowser(options: BrowserOptions): Promise<Browser> {
     const adapter = options.adapter ?? chosenAdapter();
-    const own = options.ownProcess || options.microphone !== undefined;
-    const key = `${adapter}${options.phone ? " phone" : ""}`;
-    const starting = (own ? undefined : shared.get(key)) ?? Process.start(adapter, options);
+    const own = !inFirefox && (options.ownProcess || options.microphone !== undefined);
+    const key = inFirefox ? "firefox" : `${adapter}${options.phone ? " phone" : ""}`;
+    const starting = (own ? undefined : shared.get(key)) ?? (inFirefox ? Firefox.start() : Chromium.start(adapter, options));
     if (!own) {
         shared.set(key, starting);
     }
-    const chromiumProcess = await starting;
-    const { context } = chromiumProcess;
+    const browserProcess = await starting;
+    const context = await browserProcess.open(options);
     const log: string[] = [];
     const requested: string[] = [];
     const onRequest = (request: { url(): string }): void => void requested.push(request.url());
@@ -152,7 +203,7 @@ async function openBrowser(options: BrowserOptions): Promise<Browser> {
     await page.setViewportSize({ width, height });
     await page.emulateMedia({ colorScheme: options.colors ?? "light" });
     page.on("console", (message) => log.push(`${message.type()}: ${message.text()}`));
-    page.on("pageerror", (error) => log.push(`uncaught: ${error.message}`));
+    page.on("pageerror", ({ message }) => void (message.includes(pictureStyle) || log.push(`uncaught: ${message}`)));
     return {
         context,
         page,
@@ -161,14 +212,14 @@ async function openBrowser(options: BrowserOptions): Promise<Browser> {
         close: async () => {
             context.off("request", onRequest);
             if (own) {
-                await chromiumProcess.close();
+                await browserProcess.close();
             } else {
-                await chromiumProcess.reset(new Set(requested.filter((url) => url.startsWith("http")).map((url) => new URL(url).origin)));
+                await browserProcess.reset(new Set(requested.filter((url) => url.startsWith("http")).map((url) => new URL(url).origin)));
             }
         },
         kill: async () => {
             shared.delete(key);
-            await chromiumProcess.close();
+            await browserProcess.close();
         },
     };
 }
@@ -190,6 +241,13 @@ export async function withBrowser<T>(options: BrowserOptions, use: (browser: Bro
     }
 }
 
+/** Lets the page read and write the clipboard. In Firefox a preference does. */
+export async function allowClipboard({ context }: Browser, url: string): Promise<void> {
+    if (!inFirefox) {
+        await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
+    }
+}
+
 /** Closes the servers and the shared processes, and ends the test program. */
 export async function end(...servers: { close(): Promise<void> }[]): Promise<never> {
     await Promise.all(servers.map((server) => server.close()));
@@ -199,10 +257,11 @@ export async function end(...servers: { close(): Promise<void> }[]): Promise<nev
     return finish();
 }
 
-/** build/screenshots/NAME.png */
+/** build/screenshots/NAME.png, in Firefox build/screenshots/firefox/NAME.png */
 export async function screenshot(page: Page, name: string): Promise<string> {
-    await mkdir("build/screenshots", { recursive: true });
-    const path = `build/screenshots/${name}.png`;
+    const folder = `build/screenshots${inFirefox ? "/firefox" : ""}`;
+    await mkdir(folder, { recursive: true });
+    const path = `${folder}/${name}.png`;
     await page.screenshot({ path });
     return path;
 }

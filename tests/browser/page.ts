@@ -17,8 +17,8 @@ export const packageScript = await (async (): Promise<string> => {
 })();
 
 /** Serves the page with a test model instead of the built-in ones. */
-export async function servePage(options: { isolated?: boolean } = {}): Promise<Server> {
-    const offers = { models: [{ name: "Nano", url: `models/${nano}.gguf`, about: "Random weights" }] };
+export async function servePage({ model = nano, ...options }: { isolated?: boolean; model?: string } = {}): Promise<Server> {
+    const offers = { models: [{ name: "Nano", url: `models/${model}.gguf`, about: "Random weights" }] };
     return startServer({
         ...options,
         mounts: [["/models", modelFolder], ["/", "build/web/app"]],
@@ -65,6 +65,13 @@ export interface PageSettings {
     contextLength?: number;
 }
 
+/** Types a value in the place of a field's. Unlike Playwright's fill, it works with numbers in Firefox, and "change" follows. */
+export async function enter(page: Page, field: string, value: string): Promise<void> {
+    await page.focus(field);
+    await page.keyboard.press("Control+A");
+    await (value === "" ? page.keyboard.press("Delete") : page.keyboard.type(value));
+}
+
 /** Sets them in the dialog, as a user does. */
 export async function setSettings(page: Page, settings: PageSettings): Promise<void> {
     const narrow = await page.isVisible("#open-side");
@@ -74,7 +81,7 @@ export async function setSettings(page: Page, settings: PageSettings): Promise<v
     await page.click("#open-settings");
     const fill = async (id: string, value: unknown): Promise<void> => {
         if (value !== undefined) {
-            await page.fill(id, String(value));
+            await enter(page, id, String(value));
         }
     };
     await fill("#set-system", settings.system);

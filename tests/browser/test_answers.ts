@@ -2,7 +2,7 @@
  * and that no text runs or loads anything. */
 import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
-import { end, quick, screenshot, withBrowser, type Browser } from "./browser.js";
+import { chromiumOnly, end, quick, screenshot, withBrowser, type Browser } from "./browser.js";
 import { fakeServer, setScenario, withFakePage } from "./fake_page.js";
 import { answered, answerText, openPage, ready, send, settled } from "./page.js";
 import { pngFile } from "./png.js";
@@ -144,7 +144,7 @@ const bodies: [string, string, string[]][] = [
  * cores, twice that: parsing or laying out everything again takes 20 and more. */
 const MAX_MS = quick ? 8 : 4;
 
-await withFakePage(`at ${LENGTH.toLocaleString("en")} characters, a piece of text costs the main thread at most ${MAX_MS} ms, also in lists and tables`, { pushed: true, text: "" }, async (page, browser) => {
+await chromiumOnly(withFakePage)(`at ${LENGTH.toLocaleString("en")} characters, a piece of text costs the main thread at most ${MAX_MS} ms, also in lists and tables`, { pushed: true, text: "" }, async (page, browser) => {
     const costs: string[] = [];
     for (const [name, text, pieces] of bodies) {
         await page.click("#new-chat");

@@ -1,7 +1,7 @@
 /** The benchmark of the loaded model, and two models side by side. */
 import { readFile } from "node:fs/promises";
 import { check, checkEqual, test } from "../web/check.js";
-import { end, quick, screenshot, withBrowser } from "./browser.js";
+import { allowClipboard, end, quick, screenshot, withBrowser } from "./browser.js";
 import { loadOffer, openPage, ready, servePebble, setSettings } from "./page.js";
 
 const server = await servePebble();
@@ -16,7 +16,8 @@ interface Result {
 }
 
 await test("the benchmark: figures, as JSON and as a picture; cancelled and refused where it has to be", () =>
-    withBrowser({ adapter: "none" }, async ({ page, log, context }) => {
+    withBrowser({ adapter: "none" }, async (browser) => {
+        const { page, log } = browser;
         await openPage(page, server);
         await setSettings(page, { device: "cpu", maxTokens: 16, seed: 3, think: false });
         await loadOffer(page, "Pebble");
@@ -28,7 +29,7 @@ await test("the benchmark: figures, as JSON and as a picture; cancelled and refu
         await page.click('#model-info button:has-text("Benchmark")');
         await page.waitForSelector("#bench .figures");
         await screenshot(page, "benchmark");
-        await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: server.url });
+        await allowClipboard(browser, server.url);
         await page.click('#bench button:has-text("Copy as JSON")');
         await page.waitForSelector('#bench [role="status"]:has-text("clipboard")');
         const result = JSON.parse(await page.evaluate(() => navigator.clipboard.readText())) as Result;

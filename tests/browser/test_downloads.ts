@@ -125,7 +125,9 @@ await page("a model with an mmproj file: both are found and stored, or one is le
     await p.evaluate((text) => {
         const data = new DataTransfer();
         data.setData("text/plain", text);
-        document.activeElement?.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+        const event = new ClipboardEvent("paste", { bubbles: true, cancelable: true });
+        Object.defineProperty(event, "clipboardData", { value: data }); // Firefox copies none from the options
+        document.activeElement?.dispatchEvent(event);
     }, addresses);
     await p.click('form button:has-text("Open")');
     await p.waitForFunction(() => /2 files.*not verified/.test(document.querySelector(".card .facts")?.textContent ?? ""));

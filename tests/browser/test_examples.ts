@@ -1,4 +1,4 @@
-/** examples/web, as a user runs them: pages in Chromium, programs in Node. */
+/** examples/web, as a user runs them: pages in the browser, programs in Node. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, rm } from "node:fs/promises";
 import { resolve } from "node:path";

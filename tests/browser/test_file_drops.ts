@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
-import { end, withBrowser } from "./browser.js";
+import { chromiumOnly, end, withBrowser } from "./browser.js";
 import { attached, dispatchFiles, dropPaths, file, note } from "./attach.js";
 import { answered, loadOffer, openPage, ready, send, servePebble, setSettings } from "./page.js";
 import { pngFile } from "./png.js";
@@ -33,21 +33,13 @@ await withPebble("refused files do not affect others; a file that is neither mod
     await p.waitForSelector('#attach-note:has-text("notes.zip is not a model, image, sound or document.")');
     await checkInChat(p);
 
-    const folder = resolve("build/tests/dropped/holiday");
-    await mkdir(folder, { recursive: true });
-    await writeFile(`${folder}/beach.png`, image);
-    await dropPaths(p, [folder, `${folder}/beach.png`]);
-    await attached(p, 3);
-    await p.waitForSelector('#attach-note:has-text("holiday is a folder: drop the files in it instead.")');
-    await checkInChat(p);
-
     // A model without an extension, as other programs store them, is detected by its magic bytes.
     await dispatchFiles(p, "drop", [file("sha256-0123", Buffer.from("GGUF and nothing else"), ""), file("beside.png", image)]);
     await p.waitForSelector("#start .card.bad");
     await p.waitForSelector('#toast:has-text("beside.png was ignored")');
     await p.click('.card button:has-text("Back to the conversation")');
     await checkInChat(p);
-    checkEqual(await p.locator("#tray .media li").count(), 3, "attachments are kept");
+    checkEqual(await p.locator("#tray .media li").count(), 2, "attachments are kept");
 
     // "Choose another model" shows the list even with a model loaded; "Back" on a dropped model's card returns to the chat.
     await dispatchFiles(p, "drop", [file("torn.gguf", Buffer.from("GGUF and nothing else"), "")]);
@@ -56,11 +48,22 @@ await withPebble("refused files do not affect others; a file that is neither mod
     await p.click('.card button:has-text("Back")');
     await p.click('button.choice:has-text("Back to the conversation")');
     await checkInChat(p);
+    checkEqual(await p.locator("#tray .media li").count(), 2, "attachments are kept");
+});
+
+await chromiumOnly(withPebble)("files and folders dropped from disk: a folder is refused, a model's card leads back to the chat", async (p) => {
+    const folder = resolve("build/tests/dropped/holiday");
+    await mkdir(folder, { recursive: true });
+    await writeFile(`${folder}/beach.png`, image);
+    await dropPaths(p, [folder, `${folder}/beach.png`]);
+    await attached(p, 1);
+    await p.waitForSelector('#attach-note:has-text("holiday is a folder: drop the files in it instead.")');
+    await checkInChat(p);
     await dropPaths(p, [resolve("models/pebble-diffusion.gguf")]);
     await p.waitForSelector('.card button:has-text("Load")');
     await p.click('.card button:has-text("Back")');
     await checkInChat(p);
-    checkEqual(await p.locator("#tray .media li").count(), 3, "attachments are kept");
+    checkEqual(await p.locator("#tray .media li").count(), 1, "attachments are kept");
 });
 
 await withPebble("an SVG is rasterised on a white background", async (p) => {

@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
 import { Golden, goldenFolder, modelFolder } from "../web/golden.js";
 import { wavFile } from "../web/wav.js";
-import { end, quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { chromiumOnly, end, inFirefox, quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { attached, dispatchFiles, file, note } from "./attach.js";
 import { answered, answerText, loadOffer, nano, openPage, ready, send, servePebble, setSettings, type PageSettings } from "./page.js";
 import { pngFile } from "./png.js";
@@ -104,14 +104,15 @@ await page("a dropped image is described, a second question encodes nothing, and
 });
 
 await page("a microphone recording is transcribed; a recording can be discarded", { microphone }, {}, async (p) => {
-    // The fake device plays in real time, so a busy machine may lose a word: try again then.
+    // The fake device plays in real time, so a busy machine may lose a word: try again then. Firefox's plays no words.
     let transcript = "";
-    for (let attempt = 0; attempt < 12 && transcript !== TRANSCRIPT; attempt++) {
+    const heard = (): boolean => (inFirefox ? transcript !== "" : transcript === TRANSCRIPT);
+    for (let attempt = 0; attempt < 12 && !heard(); attempt++) {
         await p.click("#record");
         await p.waitForSelector("#recording:not(.asking)");
         await recorded(p, 2);
         const levels = await p.evaluate(() => [...document.querySelectorAll<HTMLElement>("#recording .levels span")].map(({ style }) => Number(/[\d.]+/.exec(style.transform)?.[0])));
-        check(Math.max(...levels) > 0.3 && Math.min(...levels) < 0.2, `levels ${levels.join(" ")}`);
+        check(Math.max(...levels) > 0.3 && (inFirefox || Math.min(...levels) < 0.2), `levels ${levels.join(" ")}`);
         await recorded(p, 3);
         await p.click("#keep-recording");
         await attached(p, 1);
@@ -121,7 +122,7 @@ await page("a microphone recording is transcribed; a recording can be discarded"
         transcript = (await answered(p)).trim();
         await p.click("#new-chat");
     }
-    checkEqual(transcript, TRANSCRIPT, "the answer");
+    check(heard(), transcript);
     await p.click("#conversations button >> nth=0");
     await p.waitForSelector(".message.user audio");
     check((await shownMedia(p))[0]?.endsWith(" true") ?? false, "a player");
@@ -221,6 +222,7 @@ await page("editing and regenerating keep or remove images; a denied microphone 
 
 await test("a model without vision and audio: disabled buttons explain why, and drops are refused", () =>
     withBrowser({ adapter: "none" }, async ({ page: p }) => {
+        const { intercept } = server;
         server.intercept = (request, response) => {
             const offers = { models: [{ name: "Nano", url: `models/${nano}.gguf`, about: "" }] };
             const isList = request.url === "/models.json";
@@ -233,7 +235,7 @@ await test("a model without vision and audio: disabled buttons explain why, and 
         await dispatchFiles(p, "drop", [file("shapes.png", image)]);
         await p.waitForSelector('#toast:has-text("Load a model first")');
         await loadOffer(p, "Nano");
-        server.intercept = undefined;
+        server.intercept = intercept;
         for (const button of ["#attach", "#record"]) {
             checkEqual(await p.getAttribute(button, "aria-disabled"), "true", `${button} is disabled`);
             check((await p.getAttribute(button, "title"))?.includes("takes no") ?? false, `${button} says why`);
@@ -289,14 +291,18 @@ await slowPage("encoding shows progress and can be stopped; afterwards the same 
     await attached(p, 1);
     await countEncodingUpdates(p);
     await send(p, "What is in the picture?");
-    await p.waitForSelector('.message.last .encoding:not([hidden])');
-    await p.click('#send[aria-label="Stop"]');
-    await p.waitForSelector('.message.last[data-state="stopped"]');
+    await p.waitForFunction(() => {
+        // again: right after sending, a click counts as the second one of a double click
+        if (document.querySelector(".message.last .encoding:not([hidden])")) {
+            document.querySelector<HTMLButtonElement>('#send[aria-label="Stop"]')?.click();
+        }
+        return document.querySelector('.message.last[data-state="stopped"]') !== null;
+    });
     await p.click('.message.last button:has-text("Answer again")');
     check((await answered(p)).trim().length > 0, "an answer");
 });
 
-await slowPage("encoding on a GPU gives the same answer", { adapter: "lavapipe" }, { device: "gpu" }, async (p) => {
+await chromiumOnly(slowPage)("encoding on a GPU gives the same answer", { adapter: "lavapipe" }, { device: "gpu" }, async (p) => {
     await dispatchFiles(p, "drop", [file("shapes.png", image)]);
     await attached(p, 1);
     await send(p, "What is in the picture?");

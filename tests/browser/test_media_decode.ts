@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
 import { Golden, goldenFolder } from "../web/golden.js";
 import { wavFile } from "../web/wav.js";
-import { end, quick, withBrowser } from "./browser.js";
+import { end, inFirefox, quick, withBrowser } from "./browser.js";
 import { pngFile } from "./png.js";
 import { startServer } from "./server.js";
 
@@ -87,7 +87,8 @@ await withBrowser({ adapter: "none" }, async ({ page }) => {
         const data = noise(64, 9, 4);
         const got = await pixelsOf(page, pngFile(data, 64, 9));
         const want = onWhite(data);
-        const wrong = got.rgb.filter((x, i) => x !== want[i]).length;
+        // Firefox has no WebGL here, so the package reads a canvas, which rounds colors that are not opaque.
+        const wrong = got.rgb.filter((x, i) => Math.abs(x - (want[i] as number)) > (inFirefox ? 1 : 0)).length;
         checkEqual(wrong, 0, "bytes that differ");
     });
 

@@ -4,19 +4,21 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
 import { goldenFolder } from "../web/golden.js";
-import { end, quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { chromiumOnly, end, inFirefox, quick, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import { answered, answerText, begun, loadOffer, modelFolder, nano, openPage, ready, send, servePage, setSettings, stored, until, type PageSettings } from "./page.js";
 import { withBezelServe } from "./serve.js";
 
-const server = await servePage();
+/** On the CPU, an answer of the smallest model ends sooner than it can be stopped. */
+const model = inFirefox ? "tiny-12b-q8_0" : nano;
+const server = await servePage({ model });
 
-/** "automatic" does not choose software adapters, so the GPU is selected explicitly. */
-const onGpu: PageSettings = { device: "gpu" };
+/** "automatic" does not choose software adapters, so the GPU is selected explicitly. Debian's Firefox has no WebGPU. */
+const onGpu: PageSettings = { device: inFirefox ? "cpu" : "gpu" };
 
 function checkRequests({ requested }: Browser): void {
     const foreign = requested.filter((url) => !url.startsWith(`${server.url}/`) && !/^(blob|data|chrome|about):/.test(url));
     checkEqual(foreign, [], "requests to other origins");
-    check(requested.some((url) => url.endsWith(".gguf")) || requested.length > 10, "requests are recorded");
+    check(requested.some((url) => url.endsWith(".gguf")) || requested.length > 5, "requests are recorded");
 }
 
 function checkLog({ log }: Browser): void {
@@ -35,7 +37,8 @@ const page = (name: string, options: BrowserOptions, settings: PageSettings, bod
             checkRequests(browser);
         }));
 
-const slowPage: typeof page = (...all) => (quick ? Promise.resolve() : page(...all));
+const gpuPage = chromiumOnly(page);
+const slowPage: typeof page = (...all) => (quick ? Promise.resolve() : gpuPage(...all));
 
 /** Crashes the GPU process, as a faulty driver does. */
 async function loseDevice({ context, page: p }: Browser): Promise<void> {
@@ -47,7 +50,8 @@ async function loseDevice({ context, page: p }: Browser): Promise<void> {
 await page("a served model: summary, two turns, stop, continue, regenerate, edit", {}, { ...onGpu, seed: 1 }, async (p, browser) => {
     await p.click('button.choice:has-text("Nano")');
     const card = (await p.waitForSelector(".card .callout")) && ((await p.textContent(".card")) ?? "");
-    for (const text of ["synthetic gemma4 nano-e", "Q8_0", "545 kB", "512 tokens", "463,704", "of memory"]) {
+    const facts = inFirefox ? ["synthetic gemma4 tiny-12b", "11 MB"] : ["synthetic gemma4 nano-e", "545 kB", "463,704"];
+    for (const text of [...facts, "Q8_0", "512 tokens", "of memory"]) {
         check(card.includes(text), `${text} in ${card}`);
     }
     await p.click('.card button:has-text("Load")');
@@ -114,7 +118,7 @@ await page("a reload during an answer keeps its text, and the model is loaded ag
     await p.waitForSelector('.message.last[data-state="done"]');
 });
 
-await page("a device loss while answering: the answer is completed", { ownProcess: true }, { ...onGpu, maxTokens: 60, seed: 3 }, async (p, browser) => {
+await gpuPage("a device loss while answering: the answer is completed", { ownProcess: true }, { ...onGpu, maxTokens: 60, seed: 3 }, async (p, browser) => {
     await loadOffer(p);
     await send(p, "Speak until I stop you.");
     await begun(p);
@@ -177,7 +181,8 @@ await page("a model of two files: the mmproj file alone is refused, and both tog
     await p.waitForSelector('.card[data-code="not_found"]:has-text("missing")');
 });
 
-await page("a file whose handle is stored: after a reload it is loaded again", { ownProcess: true }, { device: "cpu", maxTokens: 6 }, async (p) => {
+// Firefox gives pages no handles of files.
+await chromiumOnly(page)("a file whose handle is stored: after a reload it is loaded again", { ownProcess: true }, { device: "cpu", maxTokens: 6 }, async (p) => {
     // Headless Chromium has no file picker; a handle of the origin private file system is stored in the same way.
     const bytes = [...(await readFile(`${modelFolder}/nano-e-q4_0.gguf`))];
     await p.evaluate(async (data) => {

@@ -2,7 +2,7 @@
  * keys, phones. Screenshots go to build/screenshots. */
 import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
-import { end, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
+import { allowClipboard, end, screenshot, withBrowser, type Browser, type BrowserOptions } from "./browser.js";
 import type { Scenario } from "./fake_bezel.js";
 import { answered, answerText, begun, chooseAction, openPage, packageScript, ready, send, servePebble, setSettings, settled } from "./page.js";
 
@@ -246,7 +246,7 @@ await screens("Markdown, thoughts, statistics", { colors: "light" }, async (brow
     await page.click(".thinking summary");
     checkEqual((await page.textContent(".thinking .text")) ?? "", thoughts, "thoughts");
     check(((await page.textContent(".message.last .figures")) ?? "").includes("61 tokens/s"), "figures");
-    await browser.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await allowClipboard(browser, server.url);
     await page.click(".code button");
     check((await page.evaluate(() => navigator.clipboard.readText())).startsWith("from math import"), "copied code");
     await page.click(".thinking summary");
@@ -460,6 +460,8 @@ for (const [device, options] of [
                 await screenshot(page, `${what}-${device}-${colors}`);
                 checkEqual(await overflowing(page), [], `${what}: no overflow`);
             };
+            const [dark, coarse] = await page.evaluate(() => ["(prefers-color-scheme: dark)", "(pointer: coarse)"].map((query) => matchMedia(query).matches));
+            checkEqual([dark, coarse], [colors === "dark", device === "phone"], "the browser is such a one");
             await page.waitForSelector("button.choice");
             await look("start");
             await page.click("button.choice >> nth=0");

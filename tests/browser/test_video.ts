@@ -1,4 +1,4 @@
-/** Videos and adapters in Chromium: which frames of a file are taken, a video in a conversation of the page, files that
+/** Videos and adapters: which frames of a file are taken, a video in a conversation of the page, files that
  * are none; a LoRA file added to the loaded model. Screenshots go to build/screenshots. */
 import { execFileSync } from "node:child_process";
 import { mkdir } from "node:fs/promises";
@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { check, checkEqual, test } from "../web/check.js";
 import { goldenFolder } from "../web/golden.js";
 import { end, screenshot, withBrowser } from "./browser.js";
-import { answered, loadOffer, openPage, ready, send, servePebble, setSettings, stored } from "./page.js";
+import { answered, enter, loadOffer, openPage, ready, send, servePebble, setSettings, stored } from "./page.js";
 import { startServer } from "./server.js";
 
 const folder = "build/tests/videos";
@@ -149,7 +149,7 @@ await test("an adapter changes the answers of the loaded model, until it is remo
         await page.click('#model-info button:has-text("Close")');
         await add(`${goldenFolder}/lora/dense_a.gguf`);
         await page.waitForSelector('.adapters li:has-text("rank 4")');
-        await page.fill(".adapters li input", "4");
+        await enter(page, ".adapters li input", "4");
         await screenshot(page, "adapter");
         await page.click('#model-info button:has-text("Close")');
         const changed = await ask();
