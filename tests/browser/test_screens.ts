@@ -242,6 +242,11 @@ await screens("Markdown, thoughts, statistics", { colors: "light" }, async (brow
         ),
     );
     checkEqual(counts, [1, 4, 3, 4, 1, 1, 1], "elements");
+    const sides = await page.evaluate(() => ["#log > *", "#composer"].map((selector) => {
+        const { left, right } = (document.querySelector(selector) as HTMLElement).getBoundingClientRect();
+        return [left, right];
+    }));
+    checkEqual(sides[0], sides[1], "messages are above the composer, also beside a scroll bar");
     checkEqual(await page.getAttribute(".thinking", "open"), null, "thoughts are collapsed");
     await page.click(".thinking summary");
     checkEqual((await page.textContent(".thinking .text")) ?? "", thoughts, "thoughts");
