@@ -172,7 +172,8 @@ typedef struct bz_open_options {
                             from the file. 0: all there is */
     bool headers_only;   /* read no weights: to inspect a model; it has no sessions */
     const bz_host *host; /* bz_model_open_file: callbacks while it is opened */
-    const char *draft;   /* bz_model_open_file: path of the model's drafter (BZ_DRAFT_MODEL) */
+    const char *draft;   /* bz_model_open_file: path of the model's drafter (BZ_DRAFT_MODEL).
+                            bz_model_open: name of the file that has to be it; NULL: any, or none */
 } bz_open_options;
 
 /* Text model in one file or all its parts, in any order, and optionally its mmproj file and its

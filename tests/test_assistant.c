@@ -112,6 +112,14 @@ static void test_requests(void)
                strstr(err.text, "mmproj.gguf is not a drafter."),
            "%s", err.text);
 
+    begin("the file that is to be a drafter is not among those to be opened");
+    bz_job *open = NULL;
+    const bz_input only = {"m.gguf", 100, NULL};
+    const bz_open_options other = {.size = sizeof other, .draft = "drafter.gguf"};
+    CHECKF(bz_model_open(&open, &only, 1, &other, &err) == BZ_BAD_REQUEST && !open &&
+               strstr(err.text, "drafter.gguf is not among the files"),
+           "%s", err.text);
+
     begin("drafts of a drafter that was not opened");
     m = open_or_fail(golden_path("dense-like/text.gguf"));
     bz_session *s = session_or_fail(m, NULL);

@@ -32,6 +32,7 @@ typedef struct open_job {
     bz_job job;
     bz_model *model;
     open_state state;
+    int drafter;          /* the file that has to be one; -1: none has to */
     size_t file;          /* HEADERS: the one being parsed */
     uint64_t wanted;      /* HEADERS: bytes to have before parsing again */
     uint32_t weight;      /* WEIGHTS: the one being read */
@@ -161,8 +162,14 @@ static char *copy_text(const bz_gguf *gguf, const char *key)
 static bz_progress step_model(open_job *j, bz_need *need)
 {
     bz_model *m = j->model;
-    if (bz_files_init(&m->set, m->parsed, m->n_files, &need->error) != BZ_OK ||
-        bz_text_model_new(&m->text, &m->set, &need->error) != BZ_OK ||
+    if (bz_files_init(&m->set, m->parsed, m->n_files, &need->error) != BZ_OK) {
+        return BZ_JOB_ERROR;
+    }
+    if (j->drafter >= 0 && m->set.assistant != j->drafter) {
+        bz_fail(&need->error, BZ_BAD_REQUEST, "%s is not a drafter.", m->files[j->drafter].name);
+        return BZ_JOB_ERROR;
+    }
+    if (bz_text_model_new(&m->text, &m->set, &need->error) != BZ_OK ||
         bz_towers_bind(&m->towers, &m->set, m->text.config.width, &need->error) != BZ_OK) {
         return BZ_JOB_ERROR;
     }
@@ -350,6 +357,17 @@ static bz_status choose_device(bz_model *m, const bz_open_options *o, bz_error *
     return BZ_OK;
 }
 
+/* The last file of that name: files in memory may share one. */
+static bz_status find_drafter(const bz_model *m, const char *name, int *file, bz_error *err)
+{
+    for (size_t i = 0; i < m->n_files; i++) {
+        *file = strcmp(m->files[i].name, name) == 0 ? (int)i : *file;
+    }
+    return *file >= 0 ? BZ_OK
+                      : bz_fail(err, BZ_BAD_REQUEST,
+                                "The drafter %s is not among the files to be opened.", name);
+}
+
 bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files,
                         const bz_open_options *options, bz_error *err)
 {
@@ -371,15 +389,19 @@ bz_status bz_model_open(bz_job **out, const bz_input *files, size_t n_files,
             .name = strdup(files[i].name), .size = files[i].size, .data = files[i].data};
         ok = m->files[i].name != NULL;
     }
+    int drafter = -1;
     status = ok ? choose_device(m, &o, err)
                 : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory to open a model.");
+    status = status == BZ_OK && o.draft ? find_drafter(m, o.draft, &drafter, err) : status;
     if (status != BZ_OK) {
         bz_model_free(m);
         free(j);
         return status;
     }
     m->headers_only = o.headers_only;
-    *j = (open_job){.job = {.step = step, .free = free_job, .model = take_model}, .model = m};
+    *j = (open_job){.job = {.step = step, .free = free_job, .model = take_model},
+                    .model = m,
+                    .drafter = drafter};
     j->wanted = files[0].size < FIRST_HEADER_BYTES ? files[0].size : FIRST_HEADER_BYTES;
     *out = &j->job;
     return BZ_OK;
@@ -469,11 +491,6 @@ bz_status bz_model_open_file(bz_model **out, const char *path, const char *mmpro
         m = status == BZ_OK ? bz_job_model(job) : NULL;
     }
     bz_job_free(job);
-    if (m && o.draft && !m->text.assistant) {
-        bz_model_free(m); /* the files are still ours: it has no maps yet */
-        m = NULL;
-        status = bz_fail(err, BZ_BAD_REQUEST, "%s is not a drafter.", o.draft);
-    }
     for (size_t i = 0; i < n; i++) {
         if (m) {
             m->files[i].map = maps[i]; /* the model unmaps them */
