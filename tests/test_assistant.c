@@ -133,6 +133,17 @@ static void test_requests(void)
            "%s", err.text);
     bz_session_free(s);
     bz_model_free(m);
+
+    begin("drafts of a model that writes many tokens at once");
+    m = open_or_fail(golden_path("diffusion/text.gguf"));
+    s = session_or_fail(m, NULL);
+    const bz_generate_options look_up = {.size = sizeof look_up, .draft = BZ_DRAFT_LOOKUP};
+    CHECK(prefill(s, ids, 3, 0, NULL, &err) == BZ_OK);
+    CHECKF(bz_session_generate(s, &look_up, &job, &err) == BZ_BAD_REQUEST &&
+               strstr(err.text, "nothing to draft"),
+           "%s", err.text);
+    bz_session_free(s);
+    bz_model_free(m);
 }
 
 int main(void)

@@ -294,6 +294,10 @@ static void test_refusals(const bz_model *model)
     go = options_of(0);
     go.log_probs = true;
     CHECK(b && bz_batch_start(b, ids, 2, &go, &slot, &err) == BZ_BAD_REQUEST);
+    go = options_of(0);
+    go.draft = BZ_DRAFT_LOOKUP;
+    CHECK(b && bz_batch_start(b, ids, 2, &go, &slot, &err) == BZ_BAD_REQUEST &&
+          strstr(err.text, "none of them can draft"));
     bz_batch_free(b);
 }
 

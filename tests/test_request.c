@@ -1,5 +1,6 @@
 /* What a request asks of the sampler: OpenAI's fields, Ollama's options, and what is refused. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/check.h"
@@ -59,6 +60,17 @@ static void test_fields(void)
     r = read_text("{\"stop\":null,\"options\":{\"stop\":[\"a\",\"b\"]}}");
     CHECK(r.status == BZ_OK && r.request.n_stop == 2 && strcmp(r.request.stop[1], "b") == 0);
     bz_arena_free(&r.arena);
+
+    begin("whose drafts are verified");
+    static const char *const drafts[] = {"null", "\"off\"", "\"lookup\"", "\"model\""};
+    for (int kind = BZ_DRAFT_DEFAULT; kind <= BZ_DRAFT_MODEL; kind++) {
+        char text[40];
+        snprintf(text, sizeof text, "{\"draft\":%s}", drafts[kind]);
+        r = read_text(text);
+        CHECKF(r.status == BZ_OK && r.request.generate.draft == (bz_draft_kind)kind, "%s: %s", text,
+               r.err.text);
+        bz_arena_free(&r.arena);
+    }
 
     begin("keys that cannot change the answer, and unknown keys");
     r = read_text("{\"model\":\"x\",\"user\":\"me\",\"stream\":true,\"stream_options\":{},"
@@ -136,6 +148,8 @@ static void test_refusals(void)
         {"{\"web_search_options\":{}}", BZ_BAD_REQUEST, "web_search_options"},
         {"{\"store\":true}", BZ_BAD_REQUEST, "store"},
         {"{\"verbosity\":\"low\"}", BZ_BAD_REQUEST, "verbosity"},
+        {"{\"draft\":\"magic\"}", BZ_BAD_REQUEST, "draft is"},
+        {"{\"draft\":true}", BZ_BAD_REQUEST, "draft is"},
         {"{\"parallel_tool_calls\":1}", BZ_BAD_REQUEST, "parallel_tool_calls"},
         {"{\"think\":3}", BZ_BAD_REQUEST, "think"},
         {"{\"reasoning_effort\":{}}", BZ_BAD_REQUEST, "reasoning_effort"},

@@ -98,6 +98,10 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
             err, BZ_BAD_REQUEST,
             "A batch takes no stop strings, stop ids, log-probabilities or control text.");
     }
+    if (o.draft > BZ_DRAFT_OFF) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "The passes of a batch hold several answers, so none of them can draft.");
+    }
     if (b->canvas && o.grammar) {
         return bz_fail(err, BZ_BAD_REQUEST,
                        "A diffusion model writes many tokens at once, so its answer cannot follow "

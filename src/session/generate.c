@@ -476,6 +476,11 @@ bz_status bz_session_generate(bz_session *s, const bz_generate_options *options,
                        "A diffusion model writes many tokens at once, so its answer cannot follow "
                        "a grammar or schema; use another model.");
     }
+    if (s->model->text.config.canvas && o.draft > BZ_DRAFT_OFF) {
+        return bz_fail(err, BZ_BAD_REQUEST,
+                       "A diffusion model writes many tokens at once, so there is nothing to "
+                       "draft.");
+    }
     if (s->model->text.config.canvas) {
         return bz_session_diffuse(s, &o, NULL, out, err);
     }

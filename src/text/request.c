@@ -303,6 +303,32 @@ static bz_status read_context_shift(bz_request *r, const bz_json_node *node, bz_
                : bz_fail(err, BZ_BAD_REQUEST, "context_shift is true or false.");
 }
 
+bool bz_draft_named(bz_draft_kind *kind, bz_str name)
+{
+    static const struct {
+        const char *name;
+        bz_draft_kind kind;
+    } kinds[] = {{"model", BZ_DRAFT_MODEL}, {"lookup", BZ_DRAFT_LOOKUP}, {"off", BZ_DRAFT_OFF}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (bz_str_is(name, kinds[i].name)) {
+            *kind = kinds[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whose drafts a pass verifies. */
+static bz_status read_draft(bz_generate_options *o, const bz_json_node *node, bz_error *err)
+{
+    if (is_absent(node)) {
+        return BZ_OK;
+    }
+    return bz_draft_named(&o->draft, bz_json_string(node))
+               ? BZ_OK
+               : bz_fail(err, BZ_BAD_REQUEST, "draft is \"model\", \"lookup\" or \"off\".");
+}
+
 /* ---- what is refused ----------------------------------------------------------------- */
 
 static bool is_list_of_text_alone(const bz_json_node *node)
@@ -406,5 +432,7 @@ bz_status bz_request_read(bz_request *r, const bz_json_node *request, bz_arena *
                  : status;
     status = status == BZ_OK ? read_context_shift(r, bz_json_get(request, "context_shift"), err)
                              : status;
+    status =
+        status == BZ_OK ? read_draft(&r->generate, bz_json_get(request, "draft"), err) : status;
     return status == BZ_OK ? read_log_probs(&r->generate, request, err) : status;
 }

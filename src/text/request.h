@@ -38,6 +38,9 @@ typedef struct bz_request {
     bool context_shift;
 } bz_request;
 
+/* "model", "lookup" or "off"; false: another name, and *kind is unchanged. */
+bool bz_draft_named(bz_draft_kind *kind, bz_str name);
+
 bz_status bz_request_read(bz_request *out, const bz_json_node *request, bz_arena *arena,
                           bz_error *err);
 
