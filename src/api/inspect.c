@@ -14,17 +14,38 @@ static const bz_gguf *parsed(const bz_model *m, size_t i)
     return m->files[i].parsed ? &m->files[i].gguf : NULL;
 }
 
-/* The file with the metadata: the one that has a tokenizer, as parts but the first have none. */
+static bool is_of(const bz_gguf *g, const char *wanted)
+{
+    bz_str architecture;
+    return bz_gguf_get_str(bz_gguf_find(g, "general.architecture"), &architecture) &&
+           bz_str_is(architecture, wanted);
+}
+
+/* An mmproj file: vision and audio towers, and nothing else. */
+static bool is_media(const bz_gguf *g)
+{
+    return is_of(g, "clip");
+}
+
+static bool is_drafter(const bz_gguf *g)
+{
+    return is_of(g, "gemma4-assistant");
+}
+
+/* The file with the metadata: the one that has a tokenizer, as parts but the first have none. A
+ * drafter may have one, too. */
 static const bz_gguf *main_of(const bz_model *m)
 {
-    const bz_gguf *found = NULL;
+    const bz_gguf *found = NULL, *drafter = NULL;
     for (size_t i = 0; i < m->n_files; i++) {
         const bz_gguf *g = parsed(m, i);
-        if (g && (!found || bz_gguf_find(g, "tokenizer.ggml.tokens"))) {
+        if (g && is_drafter(g)) {
+            drafter = g;
+        } else if (g && (!found || bz_gguf_find(g, "tokenizer.ggml.tokens"))) {
             found = g;
         }
     }
-    return found;
+    return found ? found : drafter;
 }
 
 static void put_key(bz_json *j, const char *name, const bz_gguf *g, const char *key)
@@ -36,14 +57,6 @@ static void put_key(bz_json *j, const char *name, const bz_gguf *g, const char *
     } else {
         bz_json_null(j);
     }
-}
-
-/* An mmproj file: vision and audio towers, and nothing else. */
-static bool is_media(const bz_gguf *g)
-{
-    bz_str architecture;
-    return bz_gguf_get_str(bz_gguf_find(g, "general.architecture"), &architecture) &&
-           bz_str_is(architecture, "clip");
 }
 
 static void put_files(bz_json *j, const bz_model *m)
@@ -58,6 +71,7 @@ static void put_files(bz_json *j, const bz_model *m)
         bz_json_put_uint(j, "headerBytes", g ? g->header_size : 0);
         bz_json_put_uint(j, "tensors", g ? g->n_tensors : 0);
         bz_json_put_bool(j, "media", g && is_media(g));
+        bz_json_put_bool(j, "drafter", g && is_drafter(g));
         bz_json_end(j);
     }
     bz_json_end(j);

@@ -53,6 +53,6 @@ export interface Inspection {
         /** Bytes of activations and scratch buffers. */
         work: number;
     } | null;
-    /** `media`: an mmproj file with vision or audio encoders. */
-    files: { name: string; bytes: number; headerBytes: number; tensors: number; media: boolean }[];
+    /** `media`: an mmproj file with vision or audio encoders; `drafter`: a small model that drafts for the other files' model. */
+    files: { name: string; bytes: number; headerBytes: number; tensors: number; media: boolean; drafter: boolean }[];
 }
