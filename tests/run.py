@@ -174,7 +174,7 @@ def suite_web(full):
     for t in ["test_kernels", "test_products"]:
         yield t, [*node(), "--no-warnings", "tests/web/run_wasi.mjs", f"build/web/{t}.wasm"], {}
     both = ["test_device", "test_goldens", *(["test_types"] if full else [])]
-    for t in [*both, "test_matrices", "test_engine", "test_media", "test_embeddings", "test_loras", "test_package", "test_fetch", "test_worker", "test_download", "test_hosts"]:
+    for t in [*both, "test_matrices", "test_engine", "test_media", "test_embeddings", "test_loras", "test_drafter", "test_package", "test_fetch", "test_worker", "test_download", "test_hosts"]:
         for host in ["node", "deno"] if t in both else ["node"]:
             runtime = node() if host == "node" else deno
             uses = ["build/tests/gpu/list_pipelines"] if t == "test_matrices" else []

@@ -255,6 +255,12 @@ EXPORT(model_canvas) uint32_t wasm_model_canvas(const bz_model *m)
     return bz_model_canvas(m);
 }
 
+/* Whether it was opened with a drafter. */
+EXPORT(model_drafts) uint32_t wasm_model_drafts(const bz_model *m)
+{
+    return handle_is(HANDLE_MODEL, m) && m->text.assistant;
+}
+
 /* ---- jobs --------------------------------------------------------------------------------------
  */
 
@@ -465,17 +471,19 @@ EXPORT(session_context) uint32_t wasm_session_context(const bz_session *s)
 }
 
 /* report: position, prefilled, reused, generated, restores, cache bytes, PLE rows there and
- * fetched. */
+ * fetched, drafts made and accepted. */
 EXPORT(session_stats) void wasm_session_stats(host *h, const bz_session *s)
 {
     if (!handle_check(h, HANDLE_SESSION, s)) {
         return;
     }
     const bz_session_stats stats = bz_session_get_stats(s);
+    const bz_draft_stats drafts = bz_session_get_draft_stats(s);
     const double numbers[] = {stats.position,         (double)stats.prefilled,
                               (double)stats.reused,   (double)stats.generated,
                               (double)stats.restores, (double)stats.cache_bytes,
-                              (double)stats.ple_hits, (double)stats.ple_misses};
+                              (double)stats.ple_hits, (double)stats.ple_misses,
+                              (double)drafts.drafted, (double)drafts.accepted};
     memcpy(h->report.numbers, numbers, sizeof numbers);
 }
 

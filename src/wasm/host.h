@@ -24,7 +24,7 @@ typedef struct host {
     bz_error error;
     union {
         step_report step;
-        double numbers[8]; /* of all other calls */
+        double numbers[10]; /* of all other calls */
     } report;
     bz_input inputs[MAX_INPUTS];
     size_t n_inputs;

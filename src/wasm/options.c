@@ -7,8 +7,20 @@
 #include <string.h>
 
 #include "base/json_read.h"
+#include "text/request.h"
 
-typedef enum option_kind { BOOL, U32, I32, U64, F32, TEXT, STOPS, STOP_IDS, BIAS } option_kind;
+typedef enum option_kind {
+    BOOL,
+    U32,
+    I32,
+    U64,
+    F32,
+    TEXT,
+    STOPS,
+    STOP_IDS,
+    BIAS,
+    DRAFT
+} option_kind;
 
 typedef struct option {
     const char *key;
@@ -21,10 +33,9 @@ typedef struct option {
         key, kind, offsetof(bz_open_options, field)                                                \
     }
 static const option open_table[] = {
-    OPEN("device", TEXT, device),
-    OPEN("ple", TEXT, ple),
-    OPEN("gpuMemory", U64, gpu_memory),
-    OPEN("headersOnly", BOOL, headers_only),
+    OPEN("device", TEXT, device),       OPEN("ple", TEXT, ple),
+    OPEN("gpuMemory", U64, gpu_memory), OPEN("headersOnly", BOOL, headers_only),
+    OPEN("drafter", TEXT, draft),
 };
 
 #define SESSION(key, kind, field)                                                                  \
@@ -93,6 +104,8 @@ static const option generate_table[] = {
     GENERATE("bias", BIAS, sampling.bias),
     GENERATE("stopIds", STOP_IDS, stop_ids),
     GENERATE("stop", STOPS, stop),
+    GENERATE("draft", DRAFT, draft),
+    GENERATE("drafts", U32, drafts),
 };
 
 static bool whole(const bz_json_node *node, double low, double high, double *value)
@@ -193,6 +206,7 @@ static bool put(void *options, const option *entry, const bz_json_node *node, bz
         *(float *)to = (float)value;
         return true;
     case TEXT: return (*(const char **)to = text_of(node, arena)) != NULL;
+    case DRAFT: return bz_draft_named(to, bz_json_string(node));
     case STOPS: return list && put_stops(options, node, arena);
     case STOP_IDS: return list && put_stop_ids(options, node, arena);
     case BIAS: return list && put_bias(&((bz_generate_options *)options)->sampling, node, arena);

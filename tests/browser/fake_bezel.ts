@@ -90,6 +90,7 @@ const info: ModelInfo = {
     audio: true,
     video: true,
     diffusion: false,
+    drafter: false,
     embedding: 0,
     notice: null,
 };

@@ -58,6 +58,7 @@ const CALLS: [keyof Exports, Argument[], Kind?][] = [
     ["turn_next", ["host", "turn"]],
     ["turn_finish", ["turn", "n"]],
     ["model_canvas", ["model"]],
+    ["model_drafts", ["model"]],
     ["model_takes", ["model", "n"]],
     ["model_budget", ["model", "n"]],
     ["encoder_new", ["host", "model", "text"], "encoder"],

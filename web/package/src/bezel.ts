@@ -57,6 +57,9 @@ export interface LoadOptions extends RuntimeOptions {
     threads?: number;
     /** The mmproj file (vision and audio encoders), if it is separate; same as an additional source. */
     mmproj?: ModelSource;
+    /** The file of the model's drafter, a small model that guesses its next tokens: the same answers, sooner. As an additional
+     * source, but refused if it is no drafter. */
+    drafter?: ModelSource;
     /** Maximum tokens per image, 70 to 1120. Default: the model's own, usually 280. */
     imageTokens?: number;
     /** Further session options. */
@@ -382,14 +385,14 @@ export class BezelModel {
 }
 
 export const Bezel = {
-    /** Several sources: the parts of a split model in any order, and its mmproj file. */
+    /** Several sources: the parts of a split model in any order, its mmproj file and its drafter. */
     async load(source: ModelSource | ModelSource[], options: LoadOptions = {}): Promise<BezelModel> {
-        const { onProgress, signal, contextLength, device = "auto", ple = "auto", threads = null, imageTokens = null, mmproj } = options;
+        const { onProgress, signal, contextLength, device = "auto", ple = "auto", threads = null, imageTokens = null, mmproj, drafter } = options;
         const caller = await startCaller(options);
-        const { sources, transfer, close } = toEngineSources([...asList(source), ...(mmproj === undefined ? [] : [mmproj])], options);
+        const { sources, transfer, close } = toEngineSources([...asList(source), ...[mmproj, drafter].filter((one) => one !== undefined)], options);
         try {
             const session: SessionOptions = { ...options.session, ...(contextLength !== undefined && { context: contextLength }) };
-            const info = await caller.call("load", { sources, device, ple, session, threads, imageTokens }, { signal, onEvent: onProgress, transfer });
+            const info = await caller.call("load", { sources, device, ple, session, threads, imageTokens, drafter: drafter !== undefined }, { signal, onEvent: onProgress, transfer });
             return new BezelModel(caller, info, options, close);
         } catch (reason) {
             caller.close();

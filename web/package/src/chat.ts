@@ -262,6 +262,9 @@ export async function answerChat(
         }
         const ended = performance.now();
         const prompt = turn.prompt.length;
+        const after = session.stats;
+        const drafted = after.drafted - before.drafted;
+        const accepted = after.accepted - before.accepted;
         answer.finish(
             turn.finish(session.finish),
             {
@@ -269,7 +272,10 @@ export async function answerChat(
                 completion_tokens: generated,
                 total_tokens: prompt + generated,
                 prompt_tokens_details: { cached_tokens: cached, image_tokens: tokensOf("image"), audio_tokens: tokensOf("audio"), video_tokens: tokensOf("video") },
-                completion_tokens_details: { reasoning_tokens: answer.thinkingTokens },
+                completion_tokens_details: {
+                    reasoning_tokens: answer.thinkingTokens,
+                    ...(drafted > 0 && { accepted_prediction_tokens: accepted, rejected_prediction_tokens: drafted - accepted }),
+                },
             },
             {
                 cache_n: cached,
@@ -281,6 +287,7 @@ export async function answerChat(
                 predicted_n: generated,
                 predicted_ms: ended - read,
                 predicted_per_second: perSecond(generated, ended - read),
+                ...(drafted > 0 && { draft_n: drafted, draft_n_accepted: accepted }),
             },
         );
     } finally {

@@ -1,6 +1,6 @@
 /** Requests and answers, typed as in the npm package `openai`. C parses the request (src/text/chat_json.c,
  * src/text/request.c) and refuses what it does not support. */
-import type { Canvas } from "./options.js";
+import type { Canvas, Draft } from "./options.js";
 
 export interface TextPart {
     type: "text";
@@ -154,6 +154,8 @@ export interface ChatRequest {
     /** false: a conversation that leaves no room for an answer is refused with the code "context_full". By default its
      * oldest turns are left out, and the answer says so. */
     context_shift?: boolean | null;
+    /** Who guesses the next tokens. Default: the drafter of a model that was loaded with one. */
+    draft?: Draft | null;
     chat_template_kwargs?: Record<string, unknown>;
 }
 
@@ -192,6 +194,9 @@ export interface Usage {
     completion_tokens_details: {
         /** Tokens of thoughts. */
         reasoning_tokens: number;
+        /** Tokens that were guessed, rightly or wrongly; absent: there were none. */
+        accepted_prediction_tokens?: number;
+        rejected_prediction_tokens?: number;
     };
 }
 
@@ -207,6 +212,9 @@ export interface Timings {
     predicted_n: number;
     predicted_ms: number;
     predicted_per_second: number;
+    /** Tokens that were guessed, and of them those that were right; absent: there were none. */
+    draft_n?: number;
+    draft_n_accepted?: number;
 }
 
 export interface ToolCallDelta {

@@ -62,8 +62,8 @@ export class Engine {
 
     /** All files of one model, in any order. */
     async openModel(sources: Source[], options: OpenOptions = {}): Promise<Model> {
-        const { device, ple, onProgress, signal } = options;
-        const job = this.#startOpening(sources, { device, ple });
+        const { device, ple, drafter, onProgress, signal } = options;
+        const job = this.#startOpening(sources, { device, ple, drafter });
         try {
             for await (const event of runJob(this, job, sources, signal)) {
                 if (event.kind === "progress") {

@@ -103,7 +103,7 @@ function usageObject({ prompt_tokens, completion_tokens, total_tokens, prompt_to
         input_tokens: prompt_tokens,
         input_tokens_details: { cached_tokens: prompt_tokens_details.cached_tokens, cache_write_tokens: 0 },
         output_tokens: completion_tokens,
-        output_tokens_details: completion_tokens_details,
+        output_tokens_details: { reasoning_tokens: completion_tokens_details.reasoning_tokens },
         total_tokens,
     };
 }

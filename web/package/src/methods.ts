@@ -40,6 +40,8 @@ export interface ModelInfo {
     video: boolean;
     /** A diffusion model: chunks carry a canvas, and sampling settings other than the seed have no effect. */
     diffusion: boolean;
+    /** It was loaded with a drafter. */
+    drafter: boolean;
     /** Numbers of a text's vector (embeddings.create); 0: the model writes text (chat.completions.create). */
     embedding: number;
     /** A sentence to show if "auto" did not choose the GPU, or if the file's vectors are peculiar; else null. */
@@ -55,6 +57,8 @@ export interface LoadRequest {
     threads: number | null;
     /** Maximum tokens of an image; null: the model's default. */
     imageTokens: number | null;
+    /** The last source has to be the model's drafter. */
+    drafter: boolean;
 }
 
 /** An adapter by its number, and its strength. */

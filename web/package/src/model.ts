@@ -91,6 +91,11 @@ export class Model {
         return this.engine.exports.model_canvas(this.address) !== 0;
     }
 
+    /** Whether it was opened with a drafter. */
+    get drafts(): boolean {
+        return this.engine.exports.model_drafts(this.address) !== 0;
+    }
+
     /** Whether it accepts images or sound. */
     takes(kind: MediaKind): boolean {
         return this.engine.exports.model_takes(this.address, mediaKinds.indexOf(kind)) !== 0;

@@ -5,6 +5,8 @@ export interface OpenOptions {
     device?: "cpu" | "gpu" | "gpu-baseline";
     /** Per-layer embeddings: all on the GPU, or rows read from the file on demand. Default: whichever fits. */
     ple?: "resident" | "file" | "auto";
+    /** Name of the source that has to be the model's drafter. */
+    drafter?: string;
     /** Maximum bytes of weights on the GPU; layers that do not fit are read from the file in every pass. */
     gpuMemory?: number;
     /** In bytes. */
@@ -108,6 +110,10 @@ export interface Sampling {
     bias?: [number, number][];
 }
 
+/** Who guesses the next tokens, several of which one pass verifies; the text is the same. "model": the model's drafter;
+ * "lookup": whatever followed the last tokens where they occurred before. */
+export type Draft = "model" | "lookup" | "off";
+
 export interface GenerateOptions extends Sampling {
     maxTokens?: number;
     ignoreEnd?: boolean;
@@ -116,6 +122,10 @@ export interface GenerateOptions extends Sampling {
     topLogProbs?: number;
     stopIds?: number[];
     stop?: string[];
+    /** Default: the drafter of a model that was loaded with one. */
+    draft?: Draft;
+    /** Tokens that are guessed for a pass, at most 7. Default: as many as pay, measured while generating. */
+    drafts?: number;
 }
 
 export interface TokenProb {
@@ -147,4 +157,7 @@ export interface SessionStats {
     /** Rows of per-layer embeddings in the file: found in the cache, and read. */
     pleHits: number;
     pleMisses: number;
+    /** Tokens that were guessed, and of them those that were right. */
+    drafted: number;
+    accepted: number;
 }

@@ -6,7 +6,7 @@ import { BezelError } from "./errors.js";
 const read = [
     "messages", "model", "stream", "stream_options", "n", "seed", "stop", "logit_bias", "logprobs", "top_logprobs",
     "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "min_p",
-    "presence_penalty", "frequency_penalty", "repetition_penalty", "context_shift",
+    "presence_penalty", "frequency_penalty", "repetition_penalty", "context_shift", "draft",
     "tools", "tool_choice", "parallel_tool_calls",
     "response_format", "grammar", "regex", "choices",
     "think", "enable_thinking", "preserve_thinking", "reasoning_effort", "reasoning", "chat_template_kwargs",

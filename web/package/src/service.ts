@@ -164,7 +164,8 @@ export class Service {
             : { device: "gpu", notice: null };
     }
 
-    async #load({ sources: wanted, device, ple, session, threads, imageTokens }: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelInfo> {
+    async #load(request: LoadRequest, emit: (p: Progress) => void, signal: AbortSignal): Promise<ModelInfo> {
+        const { sources: wanted, device, session, threads, imageTokens } = request;
         if (this.#loaded || this.#loading) {
             throw new BezelError("bad_request", "A model is already loaded; close it before loading another.");
         }
@@ -187,7 +188,7 @@ export class Service {
             const bytes = sources.reduce((sum, { size }) => sum + size, 0);
             engine.gpu.onCompile = (done, total): void => emit({ stage: "compile", done, total });
             try {
-                model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
+                model = await this.#open(engine, sources, bytes, choice, request, emit, signal);
             } catch (reason) {
                 const unusable = reason instanceof BezelError && (reason.code === "no_webgpu" || reason.code === "no_adapter");
                 if (device !== "auto" || !unusable) {
@@ -196,7 +197,7 @@ export class Service {
                 const notice = `The GPU cannot be used (${reason.message.replace(/\.$/, "")}), so the model runs on the CPU.`;
                 choice = { device: "cpu", notice };
                 engine = await this.#startForCpu(threads);
-                model = await this.#open(engine, sources, bytes, choice, ple, emit, signal);
+                model = await this.#open(engine, sources, bytes, choice, request, emit, signal);
             }
             emit({ stage: "session", done: 0, total: 1 });
             const context = Math.min(session.context ?? 0, model.context); // 0: the engine's default
@@ -223,6 +224,7 @@ export class Service {
                 audio: model.takes("audio"),
                 video: model.takes("video"),
                 diffusion: model.diffusion,
+                drafter: model.drafts,
                 embedding: model.embedding,
                 notice: this.#noticeOf(choice, engine) ?? embedder?.notice ?? null,
             };
@@ -253,7 +255,7 @@ export class Service {
         return singleThreaded ? `${notice} It uses a single core: the page is not cross-origin isolated (COOP and COEP headers).` : notice;
     }
 
-    async #open(engine: Engine, sources: Source[], bytes: number, choice: Choice, ple: LoadRequest["ple"],
+    async #open(engine: Engine, sources: Source[], bytes: number, choice: Choice, { ple, drafter }: LoadRequest,
         emit: (p: Progress) => void, signal: AbortSignal): Promise<Model> {
         if (choice.device === "cpu" && bytes > MAX_CPU_BYTES) {
             throw new BezelError(
@@ -266,6 +268,7 @@ export class Service {
         return engine.openModel(sources, {
             device: choice.device,
             ple,
+            ...(drafter && { drafter: sources.at(-1)?.name ?? "" }),
             signal,
             onProgress: (done, total) => {
                 if (first) {

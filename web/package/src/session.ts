@@ -152,6 +152,8 @@ export class Session {
             cacheBytes: at(5),
             pleHits: at(6),
             pleMisses: at(7),
+            drafted: at(8),
+            accepted: at(9),
         };
     }
 

@@ -72,6 +72,7 @@ export interface Exports {
 
     // Images and sounds (src/wasm/media.c); kind: 0 image, 1 sound.
     model_canvas(model: number): number;
+    model_drafts(model: number): number;
     model_takes(model: number, kind: number): number;
     model_budget(model: number, detail: number): number;
     encoder_new(host: number, model: number, json: number, length: number): number;
