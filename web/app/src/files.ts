@@ -3,34 +3,9 @@
 import { kindOfFile } from "./attach.js";
 import { isDocument } from "./document_text.js";
 import { byId, h, show } from "./dom.js";
-import { nameOfFiles, type FileChoice } from "./model.js";
+import { fileChoice, type FileChoice } from "./file_choice.js";
 
 type Picker = (options: object) => Promise<FileSystemFileHandle[]>;
-
-/** Provisional name, until the headers show which file is the text model. */
-function nameOf(files: File[]): string {
-    const names = files.map(({ name }) => name);
-    return nameOfFiles([...names.filter((name) => !/mmproj/i.test(name)), ...names]) ?? "model";
-}
-
-/** null: there are no files. */
-function fileChoice(files: File[], handles: (FileSystemFileHandle | null)[]): FileChoice | null {
-    const storable = handles.filter((handle) => handle !== null);
-    return files.length === 0 ? null : { kind: "file", name: nameOf(files), files, handles: storable.length === files.length ? storable : null };
-}
-
-/** Merges two choices without duplicates. */
-export function mergeFiles(first: FileChoice, more: FileChoice): FileChoice {
-    const files = [...(first.files ?? [])];
-    const handles: (FileSystemFileHandle | null)[] = files.map((_, i) => first.handles?.[i] ?? null);
-    more.files?.forEach((file, i) => {
-        if (!files.some(({ name, size }) => name === file.name && size === file.size)) {
-            files.push(file);
-            handles.push(more.handles?.[i] ?? null);
-        }
-    });
-    return fileChoice(files, handles) ?? first;
-}
 
 function chooseByInput(): Promise<FileChoice | null> {
     return new Promise((resolve) => {

@@ -10,6 +10,7 @@ import {
 } from "./bezel.js";
 import { readCatalog, type Catalog, type ModelCard, type Offer, type Suggestion } from "./catalog.js";
 import { failureOf, type Failure } from "./errors.js";
+import { nameOfFiles, type FileChoice } from "./file_choice.js";
 import { formatBytes } from "./format.js";
 import { MAX_ON_CPU } from "./fit.js";
 import { findModel } from "./hosts.js";
@@ -28,20 +29,6 @@ export type Choice =
     /** A download in the browser's storage; `more`: its other files. */
     | { kind: "stored"; name: string; stored: string; more?: string[] }
     | FileChoice;
-
-/** The files of one model. `files` is null if they were chosen on an earlier visit: then `handles` are used. */
-export interface FileChoice {
-    kind: "file";
-    name: string;
-    files: File[] | null;
-    /** One per file, where the browser can store handles; else null. */
-    handles: FileSystemFileHandle[] | null;
-}
-
-/** Display name: the first file's, without the part number and the extension. */
-export function nameOfFiles([first]: string[]): string | null {
-    return first?.replace(/(-\d{5}-of-\d{5})?\.gguf$/i, "") ?? null;
-}
 
 /** Ollama names files by their SHA-256; then the name in the header is used, else the first digits. */
 function nameOfInspected(files: string[], { name, sizeLabel }: Inspection): string | null {
