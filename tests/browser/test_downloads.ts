@@ -20,6 +20,9 @@ const repository = {
 host.repositories["org/pebble-GGUF"] = repository;
 host.repositories["org/no-hash"] = { "pebble-Q4_K_M.gguf": { bytes: pebble, sha256: "" } };
 host.repositories["org/e-like"] = { "text.gguf": { bytes: await readFile(`${golden}/text.gguf`) }, "mmproj-F16.gguf": { bytes: await readFile(`${golden}/mmproj.gguf`) } };
+const drafter = { bytes: await readFile("models/pebble-drafter.gguf") };
+host.repositories["org/drafted"] = { "pebble-Q4_K_M.gguf": { bytes: pebble }, "mtp-pebble-Q8_0.gguf": drafter };
+host.repositories["org/other-drafter"] = { "text.gguf": { bytes: await readFile(`${golden}/text.gguf`) }, "mtp-pebble-Q8_0.gguf": drafter };
 host.repositories["library/pebble"] = { model: { bytes: pebble } };
 
 const card = { name: "Gemma of the test", from: "org/pebble-GGUF:Q4_K_M", about: "Pebble, published elsewhere.", size: pebble.length, media: 0, abilities: ["text", "images", "tools"] };
@@ -131,6 +134,25 @@ await page("a model with an mmproj file: both are found and stored, or one is le
     }, addresses);
     await p.click('form button:has-text("Open")');
     await p.waitForFunction(() => /2 files.*not verified/.test(document.querySelector(".card .facts")?.textContent ?? ""));
+});
+
+await page("a repository's drafter is loaded with the model, unless it is another model's", "quiet", async (p) => {
+    const open = async (name: string): Promise<string> => {
+        await p.fill('input[name="address"]', name);
+        await p.click('form button:has-text("Open")');
+        await p.waitForSelector('.card button:has-text("Download")');
+        return (await p.textContent(".card .facts")) ?? "";
+    };
+    const refused = await open("org/other-drafter");
+    check(!refused.includes("Drafter") && !refused.includes("2 files"), refused);
+    await p.click('.card button:has-text("Back")');
+    const facts = await open("org/drafted");
+    check(facts.includes("Drafter") && facts.includes("2 files"), facts);
+    await p.click('.card button:has-text("Download")');
+    await ready(p);
+    checkEqual((await storedNames(p)).map((name) => name.slice(9)), ["mtp-pebble-Q8_0.gguf", "pebble-Q4_K_M.gguf"], "stored");
+    await p.click("#model-chip");
+    check(((await p.textContent("#model-info")) ?? "").includes("guesses the next tokens"), "loaded with both");
 });
 
 await page("in the background: Pebble answers meanwhile; pause, reload, resume, and no byte twice", "pebble", async (p) => {

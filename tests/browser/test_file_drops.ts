@@ -66,6 +66,28 @@ await chromiumOnly(withPebble)("files and folders dropped from disk: a folder is
     checkEqual(await p.locator("#tray .media li").count(), 1, "attachments are kept");
 });
 
+await withPebble("a drafter: alone it is refused, with its model it drafts, after its model it is added", async (p) => {
+    const [model, drafter] = ["pebble", "pebble-drafter"].map((name) => resolve(`models/${name}.gguf`)) as [string, string];
+    await dropPaths(p, [drafter]); // the loaded model is no file
+    await p.waitForSelector('.card.bad:has-text("pebble-drafter.gguf holds only a drafter")');
+    await dropPaths(p, [model]);
+    await p.waitForSelector('.card:has(button:has-text("Load")) .facts:not(:has-text("Drafter"))');
+    await dropPaths(p, [drafter]);
+    await p.waitForSelector('.card .facts:has-text("2 files"):has-text("Drafter")');
+    await p.click('.card button:has-text("Back")');
+    await dropPaths(p, [drafter, model]);
+    await p.waitForSelector('.card:has(button:has-text("Load")) .facts:has-text("2 files"):has-text("Drafter")');
+    checkEqual(await p.textContent("#start-title"), "pebble", "named after the text model");
+    await p.click('.card button:has-text("Load")');
+    await ready(p);
+    await send(p, "Who are you?");
+    check((await answered(p)).includes("Pebble"), await answered(p));
+    const figures = (await p.textContent(".message.last .figures")) ?? "";
+    check(/tokens\/s · \d+ of [1-9]\d* drafts right$/.test(figures), figures);
+    await p.reload();
+    await p.waitForSelector('.message.last .figures:has-text("drafts right")');
+});
+
 await withPebble("an SVG is rasterised on a white background", async (p) => {
     const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20"><circle cx="10" cy="10" r="8" fill="red"/></svg>';
     await dispatchFiles(p, "drop", [file("logo.svg", Buffer.from(drawing), "image/svg+xml"), file("torn.svg", Buffer.from("<svg"), "image/svg+xml")]);

@@ -161,7 +161,7 @@ await test("a full context: whole turns are left out, the oldest first, and at l
 const conversation: Conversation = { id: "c", title: "A <b>title</b>/..", named: true, system: "Be kind.", created: 1, updated: 2, pinned: true, leaf: "a2" };
 const messages: Message[] = [
     { ...message("q1", null, "user", "Hello"), media: [{ kind: "image", name: "p.png", blob: new Blob([new Uint8Array([1, 2, 250])], { type: "image/png" }), width: 1, height: 2 }], passages: [{ document: "d", name: "f.pdf", page: 3, text: "P" }] },
-    { ...message("a1", "q1", "assistant", "First"), figures: { promptTokens: 1, answerTokens: 2, tokensPerSecond: 3, promptPerSecond: 4 } },
+    { ...message("a1", "q1", "assistant", "First"), figures: { promptTokens: 1, answerTokens: 2, tokensPerSecond: 3, promptPerSecond: 4, drafted: 6, accepted: 5 } },
     { ...message("a2", "q1", "assistant", "Second"), steps: [{ content: "", thinking: "t", calls: [{ id: "1", name: "clock", arguments: "{}", result: "``` now", state: "done" }] }], from: "q1" },
 ];
 

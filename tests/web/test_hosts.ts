@@ -23,7 +23,8 @@ const answers: Record<string, [status: number, body: unknown, headers?: Record<s
         entry("gemma-Q8_0.gguf", "8"),
         entry("gemma-UD-Q4_K_XL.gguf", "4"),
         entry("gemma-imatrix.gguf", "1"),
-        entry("mtp-gemma-Q8_0.gguf", "2"),
+        entry("mtp-gemma-BF16.gguf", "3"),
+        entry("mtp-gemma-Q8_0.gguf", "2", 55),
         entry("mmproj-BF16.gguf", "b"),
         entry("mmproj-F16.gguf", "f", 77),
         entry("BF16/gemma-BF16-00001-of-00002.gguf", "c"),
@@ -44,7 +45,7 @@ const answers: Record<string, [status: number, body: unknown, headers?: Record<s
     "/api/models/org/private/tree/main?recursive=true": [401, {}],
     "/api/models/org/broken/tree/main?recursive=true": [503, {}],
     "/api/models/org/one/tree/v2?recursive=true": [200, [entry("deep/only.gguf", "9")]],
-    "/v2/library/gemma4/manifests/e2b": [200, manifest([layer("license", `sha256:${hex("0")}`), layer("model", `sha256:${hex("a")}`, 70), layer("projector", `sha256:${hex("b")}`, 7)])],
+    "/v2/library/gemma4/manifests/e2b": [200, manifest([layer("license", `sha256:${hex("0")}`), layer("model", `sha256:${hex("a")}`, 70), layer("projector", `sha256:${hex("b")}`, 7), layer("draft", `sha256:${hex("c")}`, 3)])],
     "/v2/user/gemma4/manifests/latest": [200, manifest([layer("model", `sha256:${hex("a")}`)])],
     "/v2/library/liar/manifests/latest": [200, manifest([layer("model", "sha256:../../secret")])],
     "/v2/library/huge/manifests/latest": [200, manifest([layer("model", `sha256:${hex("a")}`, 1e300)])],
@@ -76,6 +77,7 @@ await test("a repository: the quant, all parts, the mmproj file, sizes and hashe
     const xl = await find("org/plain");
     checkEqual(xl.files.map(({ name, sha256 }) => [name, sha256]), [["gemma-UD-Q4_K_XL.gguf", hex("4")]], "the preferred quant");
     checkEqual(xl.media, [{ url: `${url}/org/plain/resolve/main/mmproj-F16.gguf`, name: "mmproj-F16.gguf", size: 77, sha256: hex("f") }], "mmproj");
+    checkEqual(xl.drafter, [{ url: `${url}/org/plain/resolve/main/mtp-gemma-Q8_0.gguf`, name: "mtp-gemma-Q8_0.gguf", size: 55, sha256: hex("2") }], "drafter");
     checkEqual(xl.title, "gemma-UD-Q4_K_XL", "title");
     for (const name of ["org/plain:Q4_K_XL", "hf:org/plain:ud-q4_k_xl", "hf.co/org/plain:UD-Q4_K_XL", "https://huggingface.co/org/plain:UD-Q4_K_XL"]) {
         const named = name.startsWith("https:") ? name.replace("https://", "") : name;
@@ -91,7 +93,9 @@ await test("a repository: the quant, all parts, the mmproj file, sizes and hashe
 await test("addresses of a repository and of a file in it are looked up, for the hash", async () => {
     checkEqual((await find(`${url}/org/one`)).files[0]?.sha256, hex("1"), "the repository");
     const file = await find(`${url}/org/plain/blob/main/gemma-Q8_0.gguf`);
-    checkEqual([file.files[0]?.sha256, file.media.length], [hex("8"), 1], "a file");
+    checkEqual([file.files[0]?.sha256, file.media.length, file.drafter.length], [hex("8"), 1, 1], "a file");
+    const chosen = await find(`${url}/org/plain/blob/main/mtp-gemma-Q8_0.gguf`);
+    checkEqual([chosen.files[0]?.sha256, chosen.drafter], [hex("2"), []], "the drafter itself");
     checkEqual((await find(`${url}/org/plain/resolve/main/BF16/gemma-BF16-00001-of-00002.gguf?download=true`)).files.length, 2, "all parts");
     checkEqual((await find(`${url}/org/one/resolve/v2/deep/only.gguf`)).files[0]?.url, `${url}/org/one/resolve/v2/deep/only.gguf`, "another revision");
     await refused(`${url}/org/one/blob/main/gone.gguf`, "not_found", /has no file gone\.gguf/);
@@ -113,6 +117,7 @@ await test("Ollama's names: digests of the manifest are the hashes", async () =>
     const model = await find("gemma4:e2b");
     checkEqual(model.files, [{ url: `${url}/v2/library/gemma4/blobs/sha256:${hex("a")}`, name: "gemma4-e2b.gguf", size: 70, sha256: hex("a") }], "model");
     checkEqual(model.media.map(({ sha256 }) => sha256), [hex("b")], "projector");
+    checkEqual(model.drafter.map(({ sha256, name }) => [sha256, name]), [[hex("c"), "gemma4-e2b-drafter.gguf"]], "drafter");
     checkEqual((await find("ollama:user/gemma4")).files.length, 1, "a user's");
     checkEqual((await find("registry.ollama.ai/library/gemma4:e2b")).title, "gemma4:e2b", "with its host");
     await refused("gemma4:none", "not_found", /has no model gemma4:none/);
@@ -125,6 +130,9 @@ await test("Ollama's names: digests of the manifest are the hashes", async () =>
 await test("addresses: several files of one model; what pages may not fetch is refused", async () => {
     const model = await find("https://a.example/m-00001-of-00002.gguf, https://a.example/m-00002-of-00002.gguf\nhttps://a.example/mmproj-m.gguf");
     checkEqual([model.title, model.files.length, model.media.length, model.files[0]?.sha256], ["m", 2, 1, null], "files");
+    const drafting = await find("https://a.example/m-drafter.gguf https://a.example/m.gguf");
+    checkEqual([drafting.title, drafting.files.map(({ name }) => name)], ["m", ["m.gguf", "m-drafter.gguf"]], "a drafter");
+    checkEqual((await find("https://a.example/my-assistant.gguf")).title, "my-assistant", "a model whose name sounds like a drafter's");
     checkEqual((await find("https://a.example/my%20model.gguf")).title, "my model", "escaped");
     await refused("https://a.example/mmproj.gguf", "bad_request", /that is an mmproj file/i);
     await refused("http://a.example/m.gguf", "bad_request", /https addresses/);

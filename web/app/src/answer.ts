@@ -212,6 +212,7 @@ class AnswerWriter {
                 answerTokens: usage.completion_tokens,
                 tokensPerSecond: timings?.predicted_per_second ?? 0,
                 promptPerSecond: timings?.prompt_per_second ?? 0,
+                ...(timings?.draft_n && { drafted: timings.draft_n, accepted: timings.draft_n_accepted ?? 0 }),
             };
             if (ending === "length" && usage.total_tokens >= this.#contextLength) {
                 message.note = "context";

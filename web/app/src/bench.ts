@@ -83,7 +83,7 @@ class Benchmark {
     /** Seconds for `tokens` after the first, whose time belongs to the prompt. */
     async #write(tokens: number): Promise<number> {
         let [n, first, last] = [0, 0, 0];
-        for await (const _ of this.#session.generate({ greedy: true, ignoreEnd: true, maxTokens: tokens + 1 }, this.#signal)) {
+        for await (const _ of this.#session.generate({ greedy: true, ignoreEnd: true, maxTokens: tokens + 1, draft: "off" }, this.#signal)) {
             last = performance.now();
             first = n++ === 0 ? last : first;
         }

@@ -15,7 +15,7 @@ export interface Side {
     canvas: Canvas | null;
     thinking: string;
     /** Of the answer; tokens per second. */
-    figures: { tokens: number; perSecond: number; promptPerSecond: number } | null;
+    figures: { tokens: number; perSecond: number; promptPerSecond: number; drafted?: number; accepted?: number } | null;
     failure: Failure | null;
     /** From 0 to 1, while it is loading. */
     loaded: number;
@@ -195,7 +195,14 @@ export class Comparison {
                     text: (side?.text ?? "") + (delta?.content ?? ""),
                     canvas: canvas ? { text: canvas.text, fraction: canvas.step / canvas.steps } : null,
                     thinking: (side?.thinking ?? "") + (delta?.reasoning_content ?? ""),
-                    ...(usage && { figures: { tokens: usage.completion_tokens, perSecond: timings?.predicted_per_second ?? 0, promptPerSecond: timings?.prompt_per_second ?? 0 } }),
+                    ...(usage && {
+                        figures: {
+                            tokens: usage.completion_tokens,
+                            perSecond: timings?.predicted_per_second ?? 0,
+                            promptPerSecond: timings?.prompt_per_second ?? 0,
+                            ...(timings?.draft_n && { drafted: timings.draft_n, accepted: timings.draft_n_accepted ?? 0 }),
+                        },
+                    }),
                 });
             }
             this.#update(index, { state: signal.aborted ? "stopped" : "done" });

@@ -4,7 +4,7 @@ import { Bezel, BezelError, type UnfinishedDownload } from "./bezel.js";
 import { failureOf } from "./errors.js";
 import { doneOf, sizeOf, type DownloadFile, type DownloadRecord, type ModelRecords } from "./model_records.js";
 import { Rate } from "./rate.js";
-import { fileNameOf, titleOfFile, type RemoteModel } from "./remote.js";
+import { fileNameOf, filesOf, titleOfFile, type RemoteModel } from "./remote.js";
 import { Signal } from "./signal.js";
 
 /** How often progress is drawn, and stored. */
@@ -82,8 +82,9 @@ export class DownloadManager {
     // ---- what users do --------------------------------------------------------------------------
 
     /** Without `media`, encoders for images and sound are left out. Begun before: continues. */
-    async add({ title, source, files, media }: RemoteModel, withMedia = true): Promise<DownloadRecord> {
-        const wanted = [...files, ...(withMedia ? media : [])];
+    async add(model: RemoteModel, withMedia = true): Promise<DownloadRecord> {
+        const { title, source } = model;
+        const wanted = filesOf(model, withMedia);
         const id = hashOf(wanted.map(({ url }) => url).join("\n"));
         const old = this.list.value.find((one) => one.id === id);
         if (old) {

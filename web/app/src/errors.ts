@@ -101,7 +101,7 @@ const loading: Record<string, Explanation> = {
 const incomplete: Record<string, Explanation> = {
     bad_request: {
         title: "These files are not one model",
-        advice: "A model is one GGUF file or all parts of a split one, plus its mmproj file if there is one. Choose them together.",
+        advice: "A model is one GGUF file or all parts of a split one, plus its mmproj file and its drafter if there are any. Choose them together.",
         remedies: ["more", "choose"],
     },
     not_found: {

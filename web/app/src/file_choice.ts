@@ -1,4 +1,5 @@
-/** Files of one model that the user has chosen: the parts of a split one, and its mmproj file. */
+/** Files of one model that the user has chosen: the parts of a split one, its mmproj file and its drafter. */
+import { isDrafterName, isMediaName } from "./remote.js";
 
 /** `files` is null if they were chosen on an earlier visit: then `handles` are used. */
 export interface FileChoice {
@@ -17,7 +18,7 @@ export function nameOfFiles([first]: string[]): string | null {
 /** Provisional name, until the headers show which file is the text model. */
 function nameOf(files: File[]): string {
     const names = files.map(({ name }) => name);
-    return nameOfFiles([...names.filter((name) => !/mmproj/i.test(name)), ...names]) ?? "model";
+    return nameOfFiles([...names.filter((name) => !isMediaName(name) && !isDrafterName(name)), ...names]) ?? "model";
 }
 
 /** null: there are no files. */

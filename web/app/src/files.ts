@@ -1,5 +1,5 @@
 /** Choosing files: with the file picker (whose handles can be stored), with an input element where there is none, or by
- * dropping. A model may consist of several files: the parts of a split one, and its mmproj file. */
+ * dropping. A model may consist of several files: the parts of a split one, its mmproj file and its drafter. */
 import { kindOfFile } from "./attach.js";
 import { isDocument } from "./document_text.js";
 import { byId, h, show } from "./dom.js";

@@ -27,6 +27,11 @@ export function formatRate(perSecond: number): string {
     return `${perSecond.toFixed(perSecond < 9.95 ? 1 : 0)} tokens/s`;
 }
 
+/** " \u00b7 312 of 411 drafts right"; empty: there were none. */
+export function formatDrafts(drafted = 0, accepted = 0): string {
+    return drafted > 0 ? ` \u00b7 ${accepted.toLocaleString("en")} of ${drafted.toLocaleString("en")} drafts right` : "";
+}
+
 /** 0:07, 12:40 */
 export function formatSeconds(seconds: number): string {
     const whole = Math.floor(seconds);

@@ -3,12 +3,10 @@
 import { BezelError } from "./bezel.js";
 import { huggingFaceModel, readHuggingFaceAddress, readHuggingFaceName } from "./hugging_face.js";
 import { ollamaModel, readOllamaName } from "./ollama_registry.js";
-import { fileNameOf, titleOfFile, type Hosts, type RemoteFile, type RemoteModel } from "./remote.js";
+import { fileNameOf, isDrafterName, isMediaName, titleOfFile, type Hosts, type RemoteFile, type RemoteModel } from "./remote.js";
 
 /** What the field for names and addresses takes, for messages. */
 const FORMS = "a Hugging Face name (org/repo or org/repo:Q4_K_M), an Ollama name (gemma4:e2b), or the addresses of a model's files";
-
-const isMedia = (name: string): boolean => /mmproj/i.test(name);
 
 function checkAddress(address: string): URL {
     let url: URL;
@@ -29,12 +27,13 @@ function modelOfAddresses(addresses: string[]): RemoteModel {
         const { href } = checkAddress(address);
         return { url: href, name: fileNameOf(href) || "model", size: null, sha256: null };
     });
-    const text = files.filter(({ name }) => !isMedia(name));
-    const first = text[0];
+    const byKind = (one: RemoteFile, other: RemoteFile): number => Number(isDrafterName(one.name)) - Number(isDrafterName(other.name));
+    const own = files.filter(({ name }) => !isMediaName(name)).sort(byKind); // the model names them
+    const [first] = own;
     if (!first) {
         throw new BezelError("bad_request", "That is an mmproj file, which has only a model's encoders for images and sound. Add the address of the model itself.");
     }
-    return { title: titleOfFile(first.name), source: new URL(first.url).host, files: text, media: files.filter(({ name }) => isMedia(name)) };
+    return { title: titleOfFile(first.name), source: new URL(first.url).host, files: own, media: files.filter(({ name }) => isMediaName(name)), drafter: [] };
 }
 
 /** `text`: one name, or one or more addresses separated by spaces, commas or lines. */

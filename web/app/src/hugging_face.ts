@@ -1,7 +1,7 @@
 /** Models of Hugging Face: "org/repo", "org/repo:Q4_K_M", and addresses of repositories and of files in them. The
  * repository is listed, which also finds its mmproj file, all parts of a split model and the hashes of large files. */
 import { BezelError } from "./bezel.js";
-import { isObject, isSize, readJson, titleOfFile, type Hosts, type RemoteFile, type RemoteModel } from "./remote.js";
+import { isDrafterName, isMediaName, isObject, isSize, readJson, titleOfFile, type Hosts, type RemoteFile, type RemoteModel } from "./remote.js";
 
 export interface Repository {
     /** "org/repo" */
@@ -19,8 +19,8 @@ const nameForm = new RegExp(`^(?:hf:|(?:https?://)?(?:hf\\.co|huggingface\\.co)/
 const MAX_PAGES = 20;
 /** Which file a name without ":quant" means: the first of these that a repository has. */
 const PREFERRED = ["Q4_K_M", "UD-Q4_K_XL", "UD-Q4_K_M", "Q4_0", "Q4_K_S", "Q5_K_M", "Q6_K", "Q8_0"];
-/** Files that are no chat model: drafters and matrices for quantizing. */
-const otherFile = /imatrix|(^|[-_/])(mtp|assistant|draft)[-_.]|-assistant/i;
+/** Files that are no chat model: encoders, drafters and matrices for quantizing. */
+const isOther = (path: string): boolean => isMediaName(path) || isDrafterName(path) || /imatrix/i.test(path);
 
 /** Null: not such a name. */
 export function readHuggingFaceName(text: string): Repository | null {
@@ -88,7 +88,7 @@ interface Candidate {
 function candidatesOf(files: Map<string, RemoteFile>): Candidate[] {
     const found = new Map<string, Candidate>();
     for (const [path, file] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
-        if (/mmproj/i.test(path) || otherFile.test(path)) {
+        if (isOther(path)) {
             continue;
         }
         const label = path.replace(partOf, "").replace(/\.gguf$/i, "");
@@ -135,8 +135,15 @@ function choose(candidates: Candidate[], { name, quant }: Repository, host: stri
 /** One of the mmproj files: quantized encoders lose quality, and f32 gains none over f16. */
 function mediaOf(files: Map<string, RemoteFile>): RemoteFile[] {
     const rank = ({ name }: RemoteFile): number => (/bf16/i.test(name) ? 1 : /f16/i.test(name) ? 0 : /q8_0/i.test(name) ? 2 : 3);
-    const all = [...files.values()].filter(({ name }) => /mmproj/i.test(name));
+    const all = [...files.values()].filter(({ name }) => isMediaName(name));
     return all.sort((a, b) => rank(a) - rank(b)).slice(0, 1);
+}
+
+/** One of the drafters: all of them guess about the same. */
+function drafterOf(files: Map<string, RemoteFile>): RemoteFile[] {
+    const rank = (path: string): number => (/q8_0/i.test(path) ? 0 : /q4_0|q4_k_m/i.test(path) ? 1 : 2);
+    const all = [...files].filter(([path]) => isDrafterName(path) && !isMediaName(path) && !/imatrix/i.test(path) && !partOf.test(path));
+    return all.sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1)).slice(0, 1).map(([, file]) => file);
 }
 
 export async function huggingFaceModel(repository: Repository, hosts: Hosts, signal: AbortSignal): Promise<RemoteModel> {
@@ -156,5 +163,5 @@ export async function huggingFaceModel(repository: Repository, hosts: Hosts, sig
         chosen = whole ?? { label, files: [file] };
     }
     const [first] = chosen.files;
-    return { title: titleOfFile(first?.name ?? name), source: `${host}/${name}`, files: chosen.files, media: mediaOf(files) };
+    return { title: titleOfFile(first?.name ?? name), source: `${host}/${name}`, files: chosen.files, media: mediaOf(files), drafter: drafterOf(files).filter((file) => !chosen.files.includes(file)) };
 }

@@ -94,7 +94,13 @@ function readPassage(value: unknown): Passage {
 function readFigures(value: unknown): Figures {
     const figures = fields(value, "figures");
     const get = (name: keyof Figures): number => number(figures[name], name);
-    return { promptTokens: get("promptTokens"), answerTokens: get("answerTokens"), tokensPerSecond: get("tokensPerSecond"), promptPerSecond: get("promptPerSecond") };
+    return {
+        promptTokens: get("promptTokens"),
+        answerTokens: get("answerTokens"),
+        tokensPerSecond: get("tokensPerSecond"),
+        promptPerSecond: get("promptPerSecond"),
+        ...(figures["drafted"] !== undefined && { drafted: get("drafted"), accepted: get("accepted") }),
+    };
 }
 
 const states: readonly MessageState[] = ["done", "answering", "stopped", "interrupted", "failed"];

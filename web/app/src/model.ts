@@ -10,20 +10,20 @@ import {
 } from "./bezel.js";
 import { readCatalog, type Catalog, type ModelCard, type Offer, type Suggestion } from "./catalog.js";
 import { failureOf, type Failure } from "./errors.js";
-import { nameOfFiles, type FileChoice } from "./file_choice.js";
+import { mergeFiles, nameOfFiles, type FileChoice } from "./file_choice.js";
 import { formatBytes } from "./format.js";
 import { MAX_ON_CPU } from "./fit.js";
 import { findModel } from "./hosts.js";
 import type { DownloadRecord } from "./model_records.js";
 import { keepModelOffline } from "./offline.js";
-import type { RemoteFile, RemoteModel } from "./remote.js";
+import { filesOf, type RemoteFile, type RemoteModel } from "./remote.js";
 import { Signal } from "./signal.js";
 import type { Settings, Store } from "./store.js";
 import { summarize, type ModelSummary } from "./summary.js";
 
 /** Where a model comes from. */
 export type Choice =
-    | { kind: "url"; name: string; url: string; /** URLs of its other parts and of its mmproj file. */ more?: string[] }
+    | { kind: "url"; name: string; url: string; /** URLs of its other parts, of its mmproj file and of its drafter. */ more?: string[] }
     /** Files of another host, to be downloaded; `withMedia`: with its encoders for images and sound. */
     | { kind: "remote"; name: string; model: RemoteModel; withMedia: boolean }
     /** A download in the browser's storage; `more`: its other files. */
@@ -57,6 +57,11 @@ export function choiceOfRecord({ title, files }: DownloadRecord): Choice {
     return { kind: "stored", name: title, stored, ...(more.length > 0 ? { more } : {}) };
 }
 
+/** A drafter is found by its name, so it may be another model's. */
+function withoutDrafter(choice: Choice & { kind: "remote" }): Choice {
+    return { ...choice, model: { ...choice.model, drafter: [] } };
+}
+
 /** What the button says that loads the last visit's model. */
 export function labelOfAgain(last: Choice): string {
     return last.kind === "file" && !last.handles ? `Choose ${last.name} again\u2026` : `Load ${last.name} again`;
@@ -66,7 +71,7 @@ export function labelOfAgain(last: Choice): string {
 interface ServedFile {
     name: string;
     size: number;
-    /** The model that this file is a part or the mmproj file of. */
+    /** The model that this file is a part, the mmproj file or the drafter of. */
     of?: string;
 }
 
@@ -217,7 +222,7 @@ export class ModelManager {
             }
             const urls = model.files.map(({ url }) => url);
             if (urls.every((url) => new URL(url).origin === location.origin)) {
-                const [url = "", ...more] = [...urls, ...model.media.map((file) => file.url)];
+                const [url = "", ...more] = filesOf(model, true).map((file) => file.url);
                 await this.inspect({ kind: "url", name: model.title, url, ...(more.length > 0 ? { more } : {}) });
                 return;
             }
@@ -247,29 +252,39 @@ export class ModelManager {
         }
     }
 
-    /** Reads a model's header and shows a summary before loading it. */
+    /** Reads a model's header and shows a summary before loading it. An mmproj file or a drafter alone is added to the files
+     * before, if the user had chosen these. */
     async inspect(choice: Choice): Promise<void> {
+        const { value } = this.state;
+        const before = value.kind === "inspected" ? value.choice : this.#ready?.choice;
         const control = this.#begin();
         this.state.set({ kind: "inspecting", choice });
         try {
-            const [inspection, capabilities] = await Promise.all([
-                Bezel.inspect(await this.sourcesOf(choice), { signal: control.signal }),
-                this.capabilities(),
-            ]);
+            const look = async (): Promise<Inspection> => Bezel.inspect(await this.sourcesOf(choice), { signal: control.signal });
+            let inspection = await look();
+            const capabilities = await this.capabilities();
+            if (!inspection.runs && choice.kind === "remote" && choice.model.drafter.length > 0) {
+                choice = withoutDrafter(choice);
+                inspection = await look();
+            } else if (choice.kind === "file" && before?.kind === "file" && inspection.files.every(({ media, drafter }) => media || drafter)) {
+                const files = (await this.sourcesOf(before)) as File[];
+                choice = mergeFiles({ ...before, files }, choice);
+                inspection = await look();
+            }
             if (!inspection.runs) {
                 throw new BezelError(inspection.code === "ok" ? "bad_file" : inspection.code, inspection.text);
             }
             if (choice.kind === "file") {
-                const own = inspection.files.filter(({ media }) => !media).map(({ name }) => name);
+                const own = inspection.files.filter(({ media, drafter }) => !media && !drafter).map(({ name }) => name);
                 choice = { ...choice, name: nameOfInspected(own, inspection) ?? choice.name };
             }
             if (!control.signal.aborted) {
                 this.state.set({ kind: "inspected", choice, summary: summarize(inspection, capabilities, this.#settings.value) });
             }
         } catch (reason) {
-            const unread = choice.kind === "remote" && reason instanceof BezelError && reason.code === "network" && /ranges|does not report the file's size/.test(reason.message);
-            if (unread && !control.signal.aborted) {
-                this.state.set({ kind: "inspected", choice, summary: null });
+            const unread = reason instanceof BezelError && reason.code === "network" && /ranges|does not report the file's size/.test(reason.message);
+            if (unread && choice.kind === "remote" && !control.signal.aborted) {
+                this.state.set({ kind: "inspected", choice: withoutDrafter(choice), summary: null });
                 return;
             }
             this.#fail(choice, reason, control);
@@ -282,7 +297,7 @@ export class ModelManager {
             return [choice.url, ...(choice.more ?? [])].map((url) => new URL(url, document.baseURI).href);
         }
         if (choice.kind === "remote") {
-            return [...choice.model.files, ...(choice.withMedia ? choice.model.media : [])].map(({ url }) => url);
+            return filesOf(choice.model, choice.withMedia).map(({ url }) => url);
         }
         if (choice.kind === "stored") {
             return [choice.stored, ...(choice.more ?? [])].map((name) => `opfs:${name}`);

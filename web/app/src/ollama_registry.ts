@@ -15,6 +15,7 @@ const form = new RegExp(`^(?:(?:ollama:|(?:https?://)?(?:registry\\.ollama\\.ai|
 
 const MANIFEST = "application/vnd.docker.distribution.manifest.v2+json";
 const MODEL = "application/vnd.ollama.image.model";
+const DRAFTER = "application/vnd.ollama.image.draft";
 const PROJECTOR = "application/vnd.ollama.image.projector";
 
 /** Null: not such a name. */
@@ -49,5 +50,5 @@ export async function ollamaModel({ namespace, model, tag }: OllamaName, { ollam
     if (files.length === 0) {
         throw new BezelError("unsupported_model", `${short} on ${host} has no GGUF file.`);
     }
-    return { title: short, source: host, files, media: filesOf(PROJECTOR, "-mmproj") };
+    return { title: short, source: host, files, media: filesOf(PROJECTOR, "-mmproj"), drafter: filesOf(DRAFTER, "-drafter") };
 }

@@ -16,10 +16,12 @@ export interface RemoteModel {
     title: string;
     /** Where it comes from, for people: "huggingface.co/org/repo". */
     source: string;
-    /** All parts of the text model. */
+    /** All parts of the text model, and what the user has named besides. */
     files: RemoteFile[];
     /** Encoders for images and sound, if they are separate files. */
     media: RemoteFile[];
+    /** Its drafter, if its host has one. */
+    drafter: RemoteFile[];
 }
 
 /** Where names are looked up: a site owner can name mirrors. */
@@ -37,6 +39,15 @@ export function fileNameOf(url: string): string {
     } catch {
         return last;
     }
+}
+
+/** Names of files beside a model; their headers are certain. */
+export const isMediaName = (name: string): boolean => /mmproj/i.test(name);
+export const isDrafterName = (name: string): boolean => /(^|[-_/])(mtp|assistant|draft(er)?)[-_./]|-assistant/i.test(name);
+
+/** All files that are loaded. */
+export function filesOf({ files, media, drafter }: RemoteModel, withMedia: boolean): RemoteFile[] {
+    return [...files, ...(withMedia ? media : []), ...drafter];
 }
 
 /** The model's name without part number, extension and "mmproj". */

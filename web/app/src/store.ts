@@ -23,6 +23,9 @@ export interface Figures {
     answerTokens: number;
     tokensPerSecond: number;
     promptPerSecond: number;
+    /** Tokens that were guessed, and of them those that were right; absent: there were none. */
+    drafted?: number;
+    accepted?: number;
 }
 
 export interface ToolUse {

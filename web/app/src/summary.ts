@@ -47,7 +47,8 @@ function deviceFor(device: Settings["device"], { webgpu, adapter }: Capabilities
 
 /** For a model that the engine supports. */
 export function summarize(inspection: Inspection, capabilities: Capabilities, settings: Settings): ModelSummary {
-    const { bytes, parameters, name, model, memory, gpu } = inspection;
+    const { bytes, parameters, name, model, memory, gpu, files } = inspection;
+    const drafter = files.find((file) => file.drafter);
     const [device, cpuWarning] = deviceFor(settings.device, capabilities);
     const onGpu = device !== CPU && gpu;
     const fixed = onGpu ? gpu.weights + gpu.work : memory ? memory.weights + memory.activations : bytes;
@@ -64,7 +65,8 @@ export function summarize(inspection: Inspection, capabilities: Capabilities, se
             ["Weights", typesOf(inspection)],
             ["Context", model ? `up to ${model.context.toLocaleString("en")} tokens` : ""],
             ["Input", inputKinds(inspection)],
-            [inspection.files.length > 1 ? `${inspection.files.length} files` : "File", formatBytes(bytes)],
+            ["Drafter", drafter ? formatBytes(drafter.bytes) : ""],
+            [files.length > 1 ? `${files.length} files` : "File", formatBytes(bytes)],
         ],
         lengths,
         defaultLength: chosen?.context ?? 0,

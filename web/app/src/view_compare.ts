@@ -4,7 +4,7 @@ import { Comparison, type Side } from "./compare.js";
 import type { DownloadManager } from "./downloads.js";
 import { byId, h, perFrame, show } from "./dom.js";
 import { explainLoading } from "./errors.js";
-import { formatRate } from "./format.js";
+import { formatDrafts, formatRate } from "./format.js";
 import { icon } from "./icons.js";
 import { choiceOfRecord, type Choice, type ModelManager } from "./model.js";
 import { MarkdownView } from "./render.js";
@@ -30,7 +30,7 @@ function statusOf({ state, figures, failure, loaded }: Side): string {
             return failure ? `${explainLoading(failure).title}. ${failure.message}` : "";
         case "done":
         case "stopped":
-            return [state === "stopped" ? "Stopped" : "", figures ? `${figures.tokens} tokens \u00b7 ${formatRate(figures.perSecond)}` : ""].filter((part) => part !== "").join(" \u00b7 ");
+            return [state === "stopped" ? "Stopped" : "", figures ? `${figures.tokens} tokens \u00b7 ${formatRate(figures.perSecond)}${formatDrafts(figures.drafted, figures.accepted)}` : ""].filter((part) => part !== "").join(" \u00b7 ");
     }
 }
 

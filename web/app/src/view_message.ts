@@ -2,7 +2,7 @@
 import { pastedFiles, type Tray } from "./attach.js";
 import { announce, h, perFrame, show } from "./dom.js";
 import { explainAnswering, type Remedy } from "./errors.js";
-import { formatRate } from "./format.js";
+import { formatDrafts, formatRate } from "./format.js";
 import { icon, type IconName } from "./icons.js";
 import { copyText } from "./copy.js";
 import { FoldedText } from "./fold.js";
@@ -253,7 +253,7 @@ export class MessageView {
         if (!figures || figures.answerTokens === 0) {
             return [];
         }
-        const text = `${figures.answerTokens.toLocaleString("en")} tokens \u00b7 ${formatRate(figures.tokensPerSecond)}`;
+        const text = `${figures.answerTokens.toLocaleString("en")} tokens \u00b7 ${formatRate(figures.tokensPerSecond)}${formatDrafts(figures.drafted, figures.accepted)}`;
         return [h("span", { class: "figures", title: `Prompt: ${figures.promptTokens} tokens, ${formatRate(figures.promptPerSecond)}` }, text)];
     }
 

@@ -109,6 +109,7 @@ export class ModelChip {
                 ["File", formatBytes(info.bytes)],
                 ["Context", `${info.contextLength.toLocaleString("en")} of ${info.trainedContext.toLocaleString("en")} tokens`],
                 ["Input", inputKinds(info)],
+                ["Drafter", info.drafter ? "guesses the next tokens, so that answers come sooner" : ""],
                 ["Vocabulary", `${info.vocabulary.toLocaleString("en")} tokens`],
                 ["Note", info.notice ?? ""],
             ]),

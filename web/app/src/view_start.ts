@@ -172,7 +172,7 @@ export class StartView {
             }
         });
         const open = [
-            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model, with its mmproj file for images and sound. Files are read in place. You can also drop them here.", () => {
+            this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model, with its mmproj file for images and sound and its drafter for speed. Files are read in place. You can also drop them here.", () => {
                 void chooseFiles().then((choice) => choice && inspect(choice));
             }),
             this.#address(),
@@ -287,7 +287,7 @@ export class StartView {
         this.#root.scrollTop = 0;
     }
 
-    /** Adds files to the choice: other parts, or the text model for an mmproj file. */
+    /** Adds files to the choice: other parts, or the text model for an mmproj file or a drafter. */
     async #addFiles(choice: Choice): Promise<void> {
         const more = await chooseFiles();
         if (more && choice.kind === "file") {

@@ -3,7 +3,7 @@ import { h, type Child } from "./dom.js";
 import { formatBytes } from "./format.js";
 import { icon } from "./icons.js";
 import type { Choice } from "./model.js";
-import type { RemoteFile } from "./remote.js";
+import { filesOf, type RemoteFile } from "./remote.js";
 import type { ModelSummary } from "./summary.js";
 import { factList } from "./view_model.js";
 
@@ -20,7 +20,7 @@ const bytesOf = (files: RemoteFile[]): number | null => (files.every(({ size }) 
 
 /** Where a model of another host comes from, and whether the host publishes hashes. */
 function factsOfRemote({ model, withMedia }: Choice & { kind: "remote" }): [string, string][] {
-    const files = [...model.files, ...(withMedia ? model.media : [])];
+    const files = filesOf(model, withMedia);
     const bytes = bytesOf(files);
     const checked = files.every(({ sha256 }) => sha256 !== null);
     return [
