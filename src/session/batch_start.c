@@ -99,8 +99,9 @@ bz_status bz_batch_start(bz_batch *b, const int32_t *ids, size_t n,
             "A batch takes no stop strings, stop ids, log-probabilities or control text.");
     }
     if (o.draft > BZ_DRAFT_OFF) {
-        return bz_fail(err, BZ_BAD_REQUEST,
-                       "The passes of a batch hold several answers, so none of them can draft.");
+        return bz_fail(
+            err, BZ_BAD_REQUEST,
+            "Answers share their passes here, so none of them can draft: leave draft out.");
     }
     if (b->canvas && o.grammar) {
         return bz_fail(err, BZ_BAD_REQUEST,

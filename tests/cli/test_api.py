@@ -78,6 +78,8 @@ def openai_errors(s):
         error = s.expect(code, "POST", "/v1/chat/completions", {**SHORT, **change})["error"]
         need(word in error["message"] and error["type"] == "invalid_request_error", f"{change}: {error}")
     need("model_not_found" == s.expect(404, "POST", "/v1/chat/completions", {**SHORT, "model": "x"})["error"]["code"], "code")
+    need("none of them can draft" in s.expect(400, "POST", "/v1/chat/completions", {**SHORT, "draft": "lookup"})["error"]["message"], "drafts")
+    need(s.post("/v1/chat/completions", {**SHORT, "draft": "off"})["choices"], "no drafts")
     need("JSON" in s.expect(400, "POST", "/v1/chat/completions", b"{nonsense")["error"]["message"], "bad JSON")
     need(s.expect(400, "POST", "/v1/chat/completions", b'{"model": "\xff"}')["error"]["message"], "bad UTF-8")
     need(s.expect(400, "POST", "/v1/chat/completions", b"[]")["error"]["message"], "not an object")
