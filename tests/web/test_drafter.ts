@@ -21,7 +21,8 @@ async function withDrafter<T>(path: string, drafter: string, options: LoadOption
     }
 }
 
-const request: ChatRequest = { messages: [{ role: "user", content: "Say this again: one, two, three, one, two, three, one, two, three." }], max_tokens: 60, temperature: 0 };
+/** The answer is so long that drafting is tried again where it did not pay. */
+const request: ChatRequest = { messages: [{ role: "user", content: "Tell me a story about a fox named Rilo." }], max_tokens: 96, temperature: 0 };
 
 await test("chat: the same text with every kind of draft, and how many were right", async () => {
     await withDrafter(pebble, pebbleDrafter, { device: "cpu" }, async (model) => {
@@ -30,18 +31,18 @@ await test("chat: the same text with every kind of draft, and how many were righ
         const off = await ask("off");
         checkEqual(Object.keys(off.usage.completion_tokens_details), ["reasoning_tokens"], "without drafts");
         check(!("draft_n" in off.timings), "without drafts, in the timings");
-        for (const draft of [undefined, null, "model"] as const) {
-            const { choices, usage, timings } = await ask(draft);
-            checkEqual(choices[0].message.content, off.choices[0].message.content, `text with ${String(draft)}`);
-            checkEqual(usage.completion_tokens, off.usage.completion_tokens, `tokens with ${String(draft)}`);
-            const { accepted_prediction_tokens: right = -1, rejected_prediction_tokens: wrong = -1 } = usage.completion_tokens_details;
-            check(right >= 0 && wrong >= 0 && right + wrong > 0 && right <= usage.completion_tokens, JSON.stringify(usage));
-            checkEqual([timings.draft_n, timings.draft_n_accepted], [right + wrong, right], "timings");
+        // Whether later answers draft depends on what drafts have cost and brought so far.
+        const first = await ask();
+        const { accepted_prediction_tokens: right = -1, rejected_prediction_tokens: wrong = -1 } = first.usage.completion_tokens_details;
+        check(right >= 0 && wrong >= 0 && right + wrong > 0 && right <= first.usage.completion_tokens, JSON.stringify(first.usage));
+        checkEqual([first.timings.draft_n, first.timings.draft_n_accepted], [right + wrong, right], "timings");
+        for (const { choices, usage } of [first, await ask(null), await ask("model")]) {
+            checkEqual(choices[0].message.content, off.choices[0].message.content, "text");
+            checkEqual(usage.completion_tokens, off.usage.completion_tokens, "tokens");
         }
         checkEqual((await ask("lookup")).choices[0].message.content, off.choices[0].message.content, "text with look-up");
         const chunks = await collect(await model.chat.completions.create({ ...request, stream: true }));
         checkEqual(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), off.choices[0].message.content, "streamed");
-        check((chunks.at(-1)?.timings?.draft_n ?? 0) > 0, "streamed drafts");
     });
 });
 
@@ -71,7 +72,7 @@ async function compareSessions(model: BezelModel, prompt: Int32Array, maxTokens:
 await test("sessions: the same tokens, and counts of drafts", async () => {
     await withDrafter(pebble, pebbleDrafter, { device: "cpu" }, async (model) => {
         const prompt = await model.tokenize("<bos><|turn>user\nSay one, two, three, one, two, three, one, two, three.<turn|>\n<|turn>model\n", { specials: true });
-        await compareSessions(model, prompt, 48);
+        await compareSessions(model, prompt, 96);
     });
 });
 
