@@ -4,7 +4,7 @@
  * much counts, since a pass may have been interrupted; and of how often drafts are right. */
 #define KEEP_LESS      0.5
 #define KEEP_MORE      0.9
-#define MOST_MORE      2.0
+#define MAX_MORE       2.0
 #define KEEP_RIGHT     0.9
 #define EXPECTED_RIGHT 0.6 /* before anything is known */
 /* How often drafting is tried again where it does not pay. */
@@ -111,7 +111,7 @@ static uint32_t paying(bz_drafts *d)
 /* The mean of measured times; below 0: there is none yet. */
 static void keep_time(double *mean, double value, double one)
 {
-    const double most = MOST_MORE * *mean + 0.1 * one;
+    const double most = MAX_MORE * *mean + 0.1 * one;
     value = value > 0 ? value : 0;
     if (*mean < 0) {
         *mean = value;
