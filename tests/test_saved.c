@@ -1,8 +1,10 @@
 /* Saved sessions: loading and forking continue to the last bit as if nothing had happened, and a
  * file that is not the session's changes nothing. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -212,6 +214,84 @@ static void test_refusals(const bz_model *m, const bz_model *other)
     bz_session_free(s);
 }
 
+/* A file that another program changes, on pages that tell when they are read. The logits are read
+ * for the digest, and once more after the tokens were checked: then a token changes. */
+static struct changing {
+    uint8_t *logits, *beyond; /* the pages of the first logits and of the file's end */
+    uint8_t *token;
+    size_t page;
+    bool hashed, changed;
+} changing;
+
+static void protect(uint8_t *page, int how)
+{
+    if (mprotect(page, changing.page, how) != 0) {
+        _exit(99);
+    }
+}
+
+static void on_read(int number, siginfo_t *info, void *context)
+{
+    struct changing *c = &changing;
+    const uint8_t *at = info->si_addr;
+    (void)context;
+    if (at >= c->logits && at < c->logits + c->page) {
+        protect(c->logits, PROT_READ | PROT_WRITE);
+        if (c->hashed) {
+            c->token[3] = 0x7F; /* beyond the vocabulary */
+            c->changed = true;
+        }
+    } else if (at >= c->beyond && at < c->beyond + c->page) {
+        protect(c->beyond, PROT_READ | PROT_WRITE);
+        protect(c->logits, PROT_NONE);
+        c->hashed = true;
+    } else {
+        signal(number, SIG_DFL);
+    }
+}
+
+static void test_changing(const bz_model *m)
+{
+    bz_error err = {0};
+    struct changing *c = &changing;
+    struct sigaction read = {.sa_sigaction = on_read, .sa_flags = SA_SIGINFO}, old[2];
+    size_t n;
+    begin("saved sessions: a file that changes after it was checked");
+    bz_session *s = talked(m, false), *t = new_session(m, false, CONTEXT, 16);
+    CHECK(bz_session_save(s, path, &err) == BZ_OK);
+    uint8_t *whole = read_whole(&n);
+    saved_head head;
+    memcpy(&head, whole + sizeof SAVED_MAGIC, sizeof head);
+    const size_t tokens = sizeof SAVED_MAGIC + sizeof head, logits = tokens + 6 * (size_t)head.n;
+    CHECK(head.flags & SAVED_LOGITS && head.n_spans == 0);
+    /* The logits begin at a page, so that the tokens lie in others. */
+    c->page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t before = (c->page - logits % c->page) % c->page;
+    const size_t room = (n / c->page + 3) * c->page;
+    uint8_t *pages = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && n > logits + c->page);
+    memcpy(pages + before, whole, n);
+    c->token = pages + before + tokens + 4;
+    c->logits = pages + before + logits;
+    c->beyond = pages + (before + n - 1) / c->page * c->page;
+    sigaction(SIGSEGV, &read, &old[0]);
+    sigaction(SIGBUS, &read, &old[1]); /* on macOS */
+    protect(c->logits, PROT_NONE);
+    protect(c->beyond, PROT_NONE);
+    const bz_status status = bz_saved_read(t, pages + before, n, "x", &err);
+    sigaction(SIGSEGV, &old[0], NULL);
+    sigaction(SIGBUS, &old[1], NULL);
+    CHECK(c->changed);
+    CHECKF(status == BZ_OK, "%s", err.text);
+    for (uint32_t i = 0; i < t->n; i++) {
+        CHECK(t->tokens[i] == s->tokens[i]);
+    }
+    munmap(pages, room);
+    free(whole);
+    bz_session_free(t);
+    bz_session_free(s);
+}
+
 static void test_empty(const bz_model *m)
 {
     bz_error err = {0};
@@ -241,6 +321,7 @@ int main(void)
     test_same(b, "MoE", false);
     test_types(a);
     test_refusals(a, b);
+    test_changing(a);
     test_empty(a);
     bz_model_free(a);
     bz_model_free(b);

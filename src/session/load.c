@@ -9,7 +9,11 @@ typedef struct loading {
     const char *name;
     const uint8_t *at, *end;
     saved_head head;
-    const uint8_t *tokens, *pass_rows, *logits, *caches;
+    /* What is checked is copied first: the bytes may be those of a file that others change. */
+    int32_t *tokens;
+    uint16_t *pass_rows;
+    float *logits;
+    const uint8_t *caches; /* numbers of any value */
     session_span *spans;
     uint32_t n_spans; /* made so far */
 } loading;
@@ -30,6 +34,40 @@ static const uint8_t *take(loading *l, uint64_t n, uint64_t size)
     const uint8_t *bytes = l->at;
     l->at += n * size;
     return bytes;
+}
+
+/* A copy of the next n values. */
+static bz_status take_copy(loading *l, uint64_t n, uint64_t size, void **copy, bz_error *err)
+{
+    const uint8_t *bytes = take(l, n, size);
+    if (!bytes) {
+        return damaged(l, "it is cut off", err);
+    }
+    *copy = malloc(n ? (size_t)(n * size) : 1);
+    if (!*copy) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for a saved session.");
+    }
+    memcpy(*copy, bytes, (size_t)(n * size));
+    return BZ_OK;
+}
+
+static bz_status take_tokens(loading *l, bz_error *err)
+{
+    void *tokens = NULL, *pass_rows = NULL;
+    bz_status status = take_copy(l, l->head.n, sizeof *l->tokens, &tokens, err);
+    status =
+        status == BZ_OK ? take_copy(l, l->head.n, sizeof *l->pass_rows, &pass_rows, err) : status;
+    l->tokens = tokens;
+    l->pass_rows = pass_rows;
+    return status;
+}
+
+static bz_status take_logits(loading *l, bz_error *err)
+{
+    void *logits = NULL;
+    const bz_status status = take_copy(l, l->head.vocab, sizeof *l->logits, &logits, err);
+    l->logits = logits;
+    return status;
 }
 
 static bz_status read_head(loading *l, const bz_session *s, bz_error *err)
@@ -114,10 +152,7 @@ static bz_status check_tokens(const loading *l, bz_error *err)
 {
     uint32_t span = 0;
     for (uint32_t i = 0; i < l->head.n; i++) {
-        int32_t id;
-        uint16_t rows;
-        memcpy(&id, l->tokens + 4 * (size_t)i, sizeof id);
-        memcpy(&rows, l->pass_rows + 2 * (size_t)i, sizeof rows);
+        const int32_t id = l->tokens[i];
         while (span < l->n_spans && i >= l->spans[span].first + l->spans[span].media->rows) {
             span++;
         }
@@ -125,7 +160,7 @@ static bz_status check_tokens(const loading *l, bz_error *err)
         const bool known =
             soft ? id == bz_media_token(l->spans[span].media, i - l->spans[span].first)
                  : id >= 0 && (uint32_t)id < l->head.vocab;
-        if (!known || rows > BZ_MAX_ROWS) {
+        if (!known || l->pass_rows[i] > BZ_MAX_ROWS) {
             return damaged(l, "its tokens are broken", err);
         }
     }
@@ -135,9 +170,7 @@ static bz_status check_tokens(const loading *l, bz_error *err)
 static bz_status check_logits(const loading *l, bz_error *err)
 {
     for (uint32_t i = 0; l->logits && i < l->head.vocab; i++) {
-        float value;
-        memcpy(&value, l->logits + 4 * (size_t)i, sizeof value);
-        if (isnan(value)) {
+        if (isnan(l->logits[i])) {
             return damaged(l, "its logits are broken", err);
         }
     }
@@ -148,19 +181,16 @@ static bz_status read_all(loading *l, const bz_session *s, bz_error *err)
 {
     const saved_head *h = &l->head;
     bz_status status = read_head(l, s, err);
-    if (status != BZ_OK) {
-        return status;
-    }
-    if (!(l->tokens = take(l, h->n, 4)) || !(l->pass_rows = take(l, h->n, 2))) {
-        return damaged(l, "it is cut off", err);
-    }
-    status = read_media(l, s, err);
+    status = status == BZ_OK ? take_tokens(l, err) : status;
+    status = status == BZ_OK ? read_media(l, s, err) : status;
     status = status == BZ_OK ? check_tokens(l, err) : status;
+    if (status == BZ_OK && h->flags & SAVED_LOGITS) {
+        status = take_logits(l, err);
+    }
     if (status != BZ_OK) {
         return status;
     }
-    if ((h->flags & SAVED_LOGITS && !(l->logits = take(l, h->vocab, 4))) ||
-        (h->flags & SAVED_CACHES && !(l->caches = take(l, h->cache_bytes, 1)))) {
+    if (h->flags & SAVED_CACHES && !(l->caches = take(l, h->cache_bytes, 1))) {
         return damaged(l, "it is cut off", err);
     }
     if (h->n == 0 && h->flags & (SAVED_LOGITS | SAVED_CACHES | SAVED_LAST)) {
@@ -274,6 +304,9 @@ bz_status bz_saved_read(bz_session *s, const uint8_t *bytes, size_t n, const cha
     if (l.spans) {
         bz_spans_free(l.spans, l.n_spans);
     }
+    free(l.tokens);
+    free(l.pass_rows);
+    free(l.logits);
     return status;
 }
 
