@@ -164,6 +164,9 @@ bz_status bz_os_read_small(const char *path, size_t max, char **text, size_t *n,
     /* Without O_NONBLOCK, opening a named pipe would block for ever. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
+    if (fd < 0 && errno == ENXIO) { /* a socket, or a device without its hardware */
+        return bz_fail(err, BZ_BAD_FILE, "not a regular file");
+    }
     if (fd < 0 || fstat(fd, &st) != 0) {
         bz_status status = fail_errno(err);
         if (fd >= 0) {

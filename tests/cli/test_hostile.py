@@ -78,11 +78,17 @@ def not_files(folder):
     address = os.path.join(folder, "socket.gguf")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
+    notes = os.path.join(folder, "notes")
+    os.mkdir(notes)
+    with_tower = ["run", tower[0], "hi", "--mmproj", tower[1]]
     for path in (pipe, address, "/dev/null", "/dev/zero"):
         for args in (["run", path, "hi"], ["show", path], ["verify", path], ["tokenize", path, "hi"], ["run", nano, "hi", "--mmproj", path],
-                     ["run", tower[0], "hi", "--mmproj", tower[1], "--image", path], ["run", tower[0], "hi", "--mmproj", tower[1], "--audio", path]):
+                     [*with_tower, "--image", path], [*with_tower, "--audio", path], [*with_tower, "--video", path],
+                     ["run", nano, "hi", "--draft", path], ["bench", nano, "--draft", path],
+                     ["run", nano, "hi", "--lora", path], ["run", nano, "hi", "--session", path],
+                     ["search", notes, "hi", "--model", os.path.join(GOLDEN, "embedding", "model.gguf"), "--index", path]):
             r = bezel(*args)
-            need(r.returncode == 1 and "is not a regular file" in r.stderr + r.stdout, f"{args}: {r.returncode} {r.stderr}")
+            need(r.returncode == 1 and "not a regular file" in r.stderr + r.stdout, f"{args}: {r.returncode} {r.stderr}")
     r = bezel("run", part, "hi")
     need(r.returncode == 1 and "is not a regular file" in r.stderr, r.stderr)
     listener.close()
