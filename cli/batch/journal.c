@@ -42,10 +42,16 @@ bz_status journal_open(journal **out, const char *path, bz_error *err)
     }
     j->fd = CLI_STDOUT;
     bz_status status = BZ_OK;
+    bz_os_info info;
     if (path) {
         j->fd = bz_os_open(path, BZ_OS_READ | BZ_OS_WRITE | BZ_OS_CREATE);
         if (j->fd < 0) {
             status = fail_path(j, "opened", err);
+        } else if (!bz_os_stat_file(j->fd, &info)) { /* what was written there cannot be read */
+            status = bz_fail(err, BZ_BAD_REQUEST,
+                             "%s is not a regular file; choose another '--out', or none to print "
+                             "the results.",
+                             path);
         } else if (bz_os_lock(j->fd) != BZ_OS_LOCKED) {
             status =
                 bz_fail(err, BZ_BAD_REQUEST,

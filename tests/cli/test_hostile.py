@@ -89,6 +89,12 @@ def not_files(folder):
                      ["search", notes, "hi", "--model", os.path.join(GOLDEN, "embedding", "model.gguf"), "--index", path]):
             r = bezel(*args)
             need(r.returncode == 1 and "not a regular file" in r.stderr + r.stdout, f"{args}: {r.returncode} {r.stderr}")
+    prompts = os.path.join(folder, "prompts.jsonl")
+    with open(prompts, "w") as f:
+        f.write('{"prompt": "hi"}\n')
+    for path in (pipe, "/dev/null", "/dev/zero"):
+        r = bezel("run", nano, "--prompts", prompts, "--out", path, "-n", "1")
+        need(r.returncode == 2 and "is not a regular file; choose another '--out'" in r.stderr, f"results to {path}: {r.returncode} {r.stderr}")
     r = bezel("run", part, "hi")
     need(r.returncode == 1 and "is not a regular file" in r.stderr, r.stderr)
     listener.close()
