@@ -22,6 +22,9 @@ bz_status prompts_input_open(prompts_input *in, const char *path, bz_error *err)
 {
     in->path = path;
     in->file = strcmp(path, "-") == 0 ? stdin : bz_os_stream(path, "rb");
+    if (!in->file && interrupt_stop()) { /* while a pipe had no writer */
+        return bz_fail(err, BZ_ABORTED, "Interrupted.");
+    }
     if (!in->file) {
         return bz_fail(err, errno == ENOENT ? BZ_BAD_REQUEST : BZ_BAD_FILE, "Cannot read %s: %s.",
                        path, strerror(errno));

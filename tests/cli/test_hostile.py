@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import gguf_io as g  # noqa: E402
 from cases import case, finish, need, same  # noqa: E402
-from progress import wait_until, writes_to_full_pipe  # noqa: E402
+from progress import wait_until, waits_for_writer, writes_to_full_pipe  # noqa: E402
 
 BEZEL, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 GOLDEN = os.path.join(MODELS, "..", "golden")
@@ -182,6 +182,18 @@ def blocked_output():
         same(p.wait(timeout=60), 130, "the exit code")
 
 
+def pipe_without_writer(folder):
+    """Ctrl-C ends a program that waits for prompts from a pipe that nobody opens"""
+    path = os.path.join(folder, "prompts")
+    os.mkfifo(path)
+
+    with subprocess.Popen([BEZEL, "run", NANO, "--prompts", path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as p:
+        wait_until(lambda: waits_for_writer(p.pid), "program that waits for a writer")
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=60)
+    same(p.returncode, 130, f"the exit code ({err})")
+
+
 with tempfile.TemporaryDirectory() as temporary:
     case("a diffusion file whose layers share caches", shared_caches, temporary)
     case("a vision tower whose layers have heads of different sizes", other_heads, temporary)
@@ -192,4 +204,5 @@ with tempfile.TemporaryDirectory() as temporary:
     case("a model's file that shrinks while it is shown", shortened_while_shown, temporary)
     case("the program is confined", sandboxed)
     case("Ctrl-C while the output is blocked", blocked_output)
+    case("Ctrl-C while a pipe has no writer", pipe_without_writer, temporary)
 sys.exit(finish())

@@ -32,15 +32,24 @@ class Progress:
         return f"it used {BUSY} s of CPU time" if used - self.first > BUSY else ""
 
 
-def writes_to_full_pipe(pid):
-    """whether its first thread sleeps in such a write. How many bytes fit depends on how they were written and read, so the kernel is
-    asked where it sleeps; one that hides it ("0", as for a thread that runs) says at least that it sleeps"""
+def sleeps_in(pid, place):
+    """whether its first thread does; a kernel that hides the place ("0", as for a thread that runs) says at least that it sleeps"""
     with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
         where = f.read()
     if where not in ("", "0"):
-        return "pipe_write" in where
+        return place in where
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
         return f.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
+def writes_to_full_pipe(pid):
+    """how many bytes fit depends on how they were written and read, so the kernel is asked where it sleeps"""
+    return sleeps_in(pid, "pipe_write")
+
+
+def waits_for_writer(pid):
+    """whether it opens a pipe for reading that nobody has open for writing"""
+    return sleeps_in(pid, "wait_for_partner")
 
 
 def wait_until(ready, what):
