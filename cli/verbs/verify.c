@@ -2,12 +2,15 @@
  * model has. */
 #include <stdlib.h>
 #include <string.h>
+#include <string.h>
 
 #include "base/os.h"
 #include "base/os_program.h"
 #include "base/sha256.h"
 #include "base/units.h"
+#include "bezel_adapter.h"
 #include "bezel_debug.h"
+#include "cli/adapters.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pebble.h"
@@ -22,6 +25,13 @@ typedef struct verification {
     uint64_t failures, blobs, tensors;
     bool interrupted;
 } verification;
+
+/* The files of a model. */
+typedef struct parts {
+    const char *model, *mmproj, *draft; /* NULL: none */
+    char **adapters;                    /* [n_adapters] */
+    size_t n_adapters;
+} parts;
 
 /* ---- results ---------------------------------------------------------------------------- */
 
@@ -125,7 +135,21 @@ static void check_tensor(verification *v, const bz_debug_files *files, size_t fi
     }
 }
 
-static bz_status check_tensors(verification *v, const char *path, const char *mmproj, bz_error *err)
+/* The option that takes a file of such a header beside a model; NULL: it is a model's own. */
+static const char *option_for(const bz_debug_files *files)
+{
+    const bz_debug_set set = bz_debug_files_set(files);
+    const bz_str architecture = {set.architecture.data, set.architecture.len};
+    size_t key;
+    return bz_debug_files_find(files, set.main, "adapter.type", &key) ? "--lora"
+           : bz_str_is(architecture, "clip")                          ? "--mmproj"
+           : bz_str_is(architecture, "gemma4-assistant")              ? "--draft"
+                                                                      : NULL;
+}
+
+/* *option: of option_for. */
+static bz_status check_tensors(verification *v, const char *path, const char *mmproj,
+                               const char **option, bz_error *err)
 {
     bz_debug_files *files = NULL;
     const bz_status status = bz_debug_files_open(&files, path, mmproj, err);
@@ -152,34 +176,132 @@ static bz_status check_tensors(verification *v, const char *path, const char *mm
     if (bz_debug_files_check(files, &cut) != BZ_OK) { /* zeros may have been checked instead */
         report(v, "values", path, cut.text);
     }
+    *option = option_for(files);
     bz_debug_files_free(files);
     return BZ_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static void check_drafter(verification *v, const char *path, const char *draft)
+{
+    bz_model *model = NULL;
+    bz_error err = {0};
+    const bz_open_options options = {.size = sizeof options, .draft = draft};
+    const bz_status status = bz_model_open_file(&model, path, NULL, &options, &err);
+    report(v, "drafter", draft, status == BZ_OK ? NULL : err.text);
+    bz_model_free(model);
+}
+
+static void check_adapter(verification *v, const bz_model *model, const char *path)
+{
+    bz_adapter *adapter = NULL;
+    bz_error err = {0};
+    const bz_status status = bz_adapter_open_file(&adapter, model, path, &err);
+    report(v, "adapter", path, status == BZ_OK ? NULL : err.text);
+    bz_adapter_free(adapter);
+}
+
+static void check_opening(verification *v, const char *name, const parts *p)
+{
+    bz_model *model = NULL;
+    bz_error err = {0};
+    const bz_open_options options = {.size = sizeof options};
+    const bz_status status = bz_model_open_file(&model, p->model, p->mmproj, &options, &err);
+    report(v, "model", name, status == BZ_OK ? NULL : err.text);
+    if (status == BZ_OK && p->draft) {
+        check_drafter(v, p->model, p->draft);
+    }
+    for (size_t i = 0; status == BZ_OK && i < p->n_adapters; i++) {
+        check_adapter(v, model, p->adapters[i]);
+    }
+    bz_model_free(model);
+}
+
+/* ---- the files of a model ---------------------------------------------------------------------
+ */
+
+static void free_parts(parts *p)
+{
+    for (size_t i = 0; i < p->n_adapters; i++) {
+        free(p->adapters[i]);
+    }
+    free(p->adapters);
+    *p = (parts){0};
+}
+
+/* Those of the store, or those that the options name; both for adapters, as `run` applies them. */
+static bz_status find_parts(parts *p, const cli_options *o, const bz_store_model *m, bz_error *err)
+{
+    size_t n = m->n_adapters;
+    while (o->lora[n - m->n_adapters]) {
+        n++;
+    }
+    *p = (parts){.model = m->path,
+                 .mmproj = o->mmproj         ? o->mmproj
+                           : m->n_projectors ? m->projectors[0]
+                                             : NULL,
+                 .draft = o->draft ? o->draft : m->draft,
+                 .adapters = calloc(n + 1, sizeof *p->adapters)};
+    bz_status status = BZ_OK;
+    for (size_t i = 0; i < n && p->adapters && status == BZ_OK; i++) {
+        float scale;
+        char **path = &p->adapters[p->n_adapters++];
+        if (i >= m->n_adapters) {
+            status = adapters_parse(o->lora[i - m->n_adapters], path, &scale, err);
+        } else if (!(*path = strdup(m->adapters[i]))) {
+            status = bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the name of a file.");
+        }
+    }
+    return p->adapters ? status
+                       : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the names of the files.");
+}
+
+/* true: the model can be opened to see whether its files fit together. */
+static bool check_values(verification *v, const char *name, const parts *p)
+{
+    bz_error err = {0};
+    const char *option;
+    if (check_tensors(v, p->model, p->mmproj, &option, &err) != BZ_OK) {
+        report(v, "model", name, err.text);
+        return false;
+    }
+    if (option && !v->o->json && !v->o->quiet && !stop(v)) {
+        printf("Whether it fits a model says 'bezel verify MODEL %s %s'.\n", option, p->model);
+    }
+    if (option) {
+        return false;
+    }
+    if (p->draft && check_tensors(v, p->draft, NULL, &option, &err) != BZ_OK) {
+        report(v, "drafter", p->draft, err.text);
+    }
+    for (size_t i = 0; i < p->n_adapters; i++) {
+        err = (bz_error){0};
+        if (check_tensors(v, p->adapters[i], NULL, &option, &err) != BZ_OK) {
+            report(v, "adapter", p->adapters[i], err.text);
+        }
+    }
+    return !stop(v);
 }
 
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-static void check_opening(verification *v, const char *name, const char *path, const char *mmproj)
-{
-    bz_model *model = NULL;
-    bz_error err = {0};
-    const bz_open_options options = {.size = sizeof options};
-    const bz_status status = bz_model_open_file(&model, path, mmproj, &options, &err);
-    report(v, "model", name, status == BZ_OK ? NULL : err.text);
-    bz_model_free(model);
-}
-
 static int run(int argc, char **argv)
 {
     cli_options o = {0};
-    int code = cli_parse(&cli_verify_verb, argc, argv, "mjqZ", 1, &o);
+    int code = cli_parse(&cli_verify_verb, argc, argv, "mlHjqZ", 1, &o);
     if (code != EXIT_OK || o.help) {
         return code;
+    }
+    if (o.draft && cli_draft(&o) != BZ_DRAFT_MODEL) {
+        return cli_usage_error("verify", "'--draft' needs a file.");
     }
     if (!sandbox_enter(&o, false, &code)) {
         return code;
     }
     bz_store_model m;
+    parts p = {0};
     bz_store_blob *blobs = NULL;
     size_t n_blobs = 0;
     bz_error err = {0};
@@ -192,8 +314,13 @@ static int run(int argc, char **argv)
         bz_store_model_free(&m);
         return cli_error(&err);
     }
+    if (found == BZ_OK && find_parts(&p, &o, &m, &err) != BZ_OK) {
+        free_parts(&p);
+        bz_store_blobs_free(blobs, n_blobs);
+        bz_store_model_free(&m);
+        return cli_error(&err);
+    }
     const char *name = found != BZ_OK ? o.model : m.name ? m.name : m.path;
-    const char *mmproj = o.mmproj ? o.mmproj : m.n_projectors ? m.projectors[0] : NULL;
     verification v = {.o = &o};
     interrupt_catch(true);
     term_busy("verifying");
@@ -208,10 +335,10 @@ static int run(int argc, char **argv)
     if (found == BZ_OK && !m.name) {
         check_name(&v, m.path);
     }
-    if (found != BZ_OK || check_tensors(&v, m.path, mmproj, &err) != BZ_OK) {
+    if (found != BZ_OK) {
         report(&v, "model", name, err.text);
-    } else if (!stop(&v)) {
-        check_opening(&v, name, m.path, mmproj);
+    } else if (!stop(&v) && check_values(&v, name, &p)) {
+        check_opening(&v, name, &p);
     }
     term_idle();
     if (o.json) {
@@ -224,6 +351,7 @@ static int run(int argc, char **argv)
                (unsigned long long)v.blobs, (unsigned long long)v.tensors,
                (unsigned long long)v.failures);
     }
+    free_parts(&p);
     bz_store_blobs_free(blobs, n_blobs);
     bz_store_model_free(&m);
     return v.interrupted ? EXIT_INTERRUPTED : v.failures ? EXIT_FAILED : code;
@@ -234,8 +362,11 @@ const cli_verb cli_verify_verb = {
     "Usage: bezel verify MODEL [options]\n\n"
     "  bezel verify gemma4:e2b\n\n"
     "Hashes the files of Ollama's store and compares them with their digests, looks for NaN and\n"
-    "infinity in every tensor, and opens the model. Exits with 1 if a check fails.\n\n"
+    "infinity in every tensor, and opens the model with its drafter and adapters. Exits with 1 if\n"
+    "a check fails.\n\n"
     "      --sandbox MODE  auto, on or off: confine the program to its files\n"
     "      --mmproj FILE   vision and audio file of a two-file model\n"
+    "      --draft FILE    the model's drafter\n"
+    "      --lora FILE     a LoRA adapter; may be repeated\n"
     "      --json          print one JSON object\n"
     "  -q, --quiet         print failures only\n"};

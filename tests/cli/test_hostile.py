@@ -84,7 +84,7 @@ def not_files(folder):
     for path in (pipe, address, "/dev/null", "/dev/zero"):
         for args in (["run", path, "hi"], ["show", path], ["verify", path], ["tokenize", path, "hi"], ["run", nano, "hi", "--mmproj", path],
                      [*with_tower, "--image", path], [*with_tower, "--audio", path], [*with_tower, "--video", path],
-                     ["run", nano, "hi", "--draft", path], ["bench", nano, "--draft", path],
+                     ["run", nano, "hi", "--draft", path], ["verify", nano, "--draft", path], ["bench", nano, "--draft", path],
                      ["run", nano, "hi", "--lora", path], ["run", nano, "hi", "--session", path],
                      ["search", notes, "hi", "--model", os.path.join(GOLDEN, "embedding", "model.gguf"), "--index", path]):
             r = bezel(*args)
@@ -138,6 +138,18 @@ def shortened_by_little(folder):
         _, err = p.communicate(timeout=60)
     same(p.returncode, 1, f"the exit code ({err})")
     need("was shortened by another program while it was used" in err, err)
+
+
+def shortened_drafter(folder):
+    """the drafter's file is cut off, the model's is not"""
+    path = shutil.copy(os.path.join(GOLDEN, "assistant", "assistant.gguf"), os.path.join(folder, "drafter.gguf"))
+    with subprocess.Popen([BEZEL, "run", os.path.join(GOLDEN, "dense-like", "text.gguf"), "hi", "--draft", path, "--json", "--ignore-end", "-n", "100000"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        p.stdout.readline()
+        os.truncate(path, 3000)
+        _, err = p.communicate(timeout=60)
+    same(p.returncode, 1, f"the exit code ({err})")
+    need("drafter.gguf was shortened by another program while it was used" in err, err)
 
 
 def shortened_while_shown(folder):
@@ -201,6 +213,7 @@ with tempfile.TemporaryDirectory() as temporary:
     case("a model's file that shrinks during a batch", shortened_batch, temporary)
     case("a model's file that shrinks during an answer", shortened_answer, temporary)
     case("a model's file that loses its last bytes during an answer", shortened_by_little, temporary)
+    case("a drafter's file that shrinks during an answer", shortened_drafter, temporary)
     case("a model's file that shrinks while it is shown", shortened_while_shown, temporary)
     case("the program is confined", sandboxed)
     case("Ctrl-C while the output is blocked", blocked_output)
