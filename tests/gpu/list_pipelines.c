@@ -1,6 +1,6 @@
 /* Lists the pipelines that models need, for devices with different features and limits:
  *
- *   list_pipelines MODEL[,MMPROJ]...
+ *   list_pipelines MODEL[,MMPROJ or DRAFTER]...
  *
  * Plans are lowered without a device, for ones with different features and the least limits. Prints
  * a JSON array of {kernel, type, subgroups, constants}, each once; a test creates them all
@@ -15,6 +15,7 @@
 #include "gpu/kernels/catalog.h"
 #include "gpu/lower/lower.h"
 #include "gpu/run/weights.h"
+#include "model/assistant.h"
 #include "model/diffusion.h"
 #include "model/embedding.h"
 #include "model/text.h"
@@ -189,6 +190,20 @@ static void list_text(const bz_model *m, const char *name)
     }
 }
 
+/* Drafting, and passes that verify drafts. */
+static void list_drafter(const bz_model *m, const char *name)
+{
+    enum { MAX_DRAFTS = 7 };
+    bz_plan *p = NULL;
+    bz_error err = {0};
+    for (uint32_t n = 1; n <= MAX_DRAFTS; n++) {
+        must_record(bz_assistant_record(&m->text, n, &p, &err), &err);
+        lower(p, &m->text.weights.table, m->weight_bytes, name);
+        must_record(bz_text_record(&m->text, n + 1, n + 1, &p, &err), &err);
+        lower(p, &m->text.weights.table, m->weight_bytes, name);
+    }
+}
+
 static void list_embedding(const bz_model *m, const char *name)
 {
     static const uint32_t sizes[] = {8, 64, 512};
@@ -218,19 +233,22 @@ int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const bz_open_options o = {.size = sizeof o};
-        char *mmproj = strchr(argv[i], ',');
+        char *beside = strchr(argv[i], ','); /* its header says which of the two it is */
         bz_model *m = NULL;
         bz_error err = {0};
-        if (mmproj) {
-            *mmproj++ = 0;
+        if (beside) {
+            *beside++ = 0;
         }
-        if (bz_model_open_file(&m, argv[i], mmproj, &o, &err) != BZ_OK) {
+        if (bz_model_open_file(&m, argv[i], beside, &o, &err) != BZ_OK) {
             fail(argv[i], &err);
         }
         if (bz_model_embedding(m)) {
             list_embedding(m, argv[i]);
         } else {
             list_text(m, argv[i]);
+        }
+        if (m->text.assistant) {
+            list_drafter(m, argv[i]);
         }
         list_towers(m, argv[i]);
         bz_model_free(m);
