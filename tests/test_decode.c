@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if !defined(_WIN32)
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include "cli/media/decode.h"
 #include "support/check.h"
@@ -356,6 +361,116 @@ static void test_webp(void)
 #else
 #include <webp/encode.h>
 
+static void put_number(bytes *b, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        put(b, &(uint8_t){(uint8_t)(v >> 8 * i)}, 1);
+    }
+}
+
+static void put_chunk(bytes *b, const char *name, uint32_t size)
+{
+    put(b, name, 4);
+    put_number(b, size, 4);
+}
+
+enum { CANVAS_W = 100, CANVAS_H = 60, WEBP_CANVAS = 24 }; /* where a file has the canvas' sizes */
+
+/* A file of one frame on a larger canvas. still: the frame as a file of its own; filler: bytes
+ * before it. */
+static void put_animation(bytes *b, const uint8_t *still, size_t n, uint32_t filler)
+{
+    enum { RIFF = 12, ANIMATED_WITH_ALPHA = 0x12, FRAME = 16 };
+    put_chunk(b, "RIFF", 0);
+    put(b, "WEBP", 4);
+    put_chunk(b, "VP8X", 10);
+    put_number(b, ANIMATED_WITH_ALPHA, 4);
+    put_number(b, CANVAS_W - 1, 3);
+    put_number(b, CANVAS_H - 1, 3);
+    put_chunk(b, "ANIM", 6);
+    put_number(b, 0, 6);
+    put_chunk(b, "JUNK", filler);
+    for (uint32_t i = 0; i < filler; i++) {
+        put(b, "", 1);
+    }
+    put_chunk(b, "ANMF", FRAME + (uint32_t)n - RIFF);
+    put_number(b, 0, 6); /* left, top */
+    put_number(b, W - 1, 3);
+    put_number(b, H - 1, 3);
+    put_number(b, 0, 4);
+    put(b, still + RIFF, n - RIFF);
+    const uint32_t size = (uint32_t)b->n - 8;
+    b->at = 4;
+    put_number(b, size, 4);
+}
+
+#if !defined(_WIN32)
+static struct {
+    uint8_t *header, *rest; /* the rest begins at a page */
+    size_t size;            /* of the rest */
+} changing;
+
+/* The canvas shrinks when something after the header is read. */
+static void on_read(int number, siginfo_t *info, void *context)
+{
+    const uint8_t *at = info->si_addr;
+    (void)context;
+    if (at < changing.rest || at >= changing.rest + changing.size ||
+        mprotect(changing.rest, changing.size, PROT_READ) != 0) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    changing.header[WEBP_CANVAS] = W - 1;
+    changing.header[WEBP_CANVAS + 3] = H - 1;
+}
+
+static void test_changing_webp(const uint8_t *still, size_t n)
+{
+    begin("webp: a file that another program changes");
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct sigaction read = {.sa_sigaction = on_read, .sa_flags = SA_SIGINFO}, old[2];
+    bytes b = {0};
+    put_animation(&b, still, n, (uint32_t)page);
+    const size_t room = (b.n / page + 1) * page;
+    uint8_t *file = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(file != MAP_FAILED);
+    memcpy(file, b.p, b.n);
+    changing.header = file;
+    changing.rest = file + page;
+    changing.size = room - page;
+    sigaction(SIGSEGV, &read, &old[0]);
+    sigaction(SIGBUS, &read, &old[1]); /* on macOS */
+    CHECK(mprotect(changing.rest, changing.size, PROT_NONE) == 0);
+    must_fail(file, b.n, "damaged");
+    CHECK(file[WEBP_CANVAS] == W - 1);
+    sigaction(SIGSEGV, &old[0], NULL);
+    sigaction(SIGBUS, &old[1], NULL);
+    munmap(file, room);
+    free(b.p);
+}
+#endif
+
+static void test_animation(const uint8_t *still, size_t n, const uint8_t *white)
+{
+    begin("webp: the first frame of an animation, on its canvas");
+    bytes b = {0};
+    rgb_image p;
+    bz_error err = {0};
+    put_animation(&b, still, n, 2);
+    if (CHECKF(decode_image(&p, b.p, b.n, &err) == BZ_OK, "%s", err.text)) {
+        CHECK(p.width == CANVAS_W && p.height == CANVAS_H);
+        for (int y = 0; y < CANVAS_H; y++) {
+            for (int x = 0; x < CANVAS_W * 3; x++) {
+                const bool inside = x < W * 3 && y < H;
+                CHECK(p.rgb[y * CANVAS_W * 3 + x] == (inside ? white[y * W * 3 + x] : 255));
+            }
+        }
+        image_free(&p);
+    }
+    must_fail(b.p, b.n - 60, "cut off");
+    free(b.p);
+}
+
 static void test_webp(void)
 {
     begin("webp");
@@ -378,6 +493,10 @@ static void test_webp(void)
     CHECKF(decode_image(&p, out, n, &err) == BZ_OK && off_by(&p, white) == 0, "alpha: off by %d",
            p.rgb ? off_by(&p, white) : -1);
     image_free(&p);
+    test_animation(out, n, white);
+#if !defined(_WIN32)
+    test_changing_webp(out, n);
+#endif
     WebPFree(out);
 }
 #endif

@@ -32,7 +32,11 @@ static bz_status first_frame(rgb_image *p, const WebPData *data, bz_error *err)
     }
     options.color_mode = MODE_RGBA;
     WebPAnimDecoder *d = WebPAnimDecoderNew(data, &options);
-    const bool ok = d && WebPAnimDecoderGetNext(d, &rgba, &timestamp);
+    WebPAnimInfo canvas;
+    /* It reads the header again, and the file may have changed. */
+    const bool ok = d && WebPAnimDecoderGetInfo(d, &canvas) && canvas.canvas_width == p->width &&
+                    canvas.canvas_height == p->height &&
+                    WebPAnimDecoderGetNext(d, &rgba, &timestamp);
     if (ok) {
         image_on_white(p->rgb, rgba, (size_t)p->width * p->height);
     }
