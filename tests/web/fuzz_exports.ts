@@ -316,7 +316,10 @@ class Fuzzed {
 
 export async function fuzzExports(random: Random): Promise<void> {
     wasm ??= await WebAssembly.compile((await readBytes(wasmPath)) as BufferSource);
-    const paths = ([[`${goldenFolder}/e-like/text.gguf`, `${goldenFolder}/e-like/mmproj.gguf`], [`${goldenFolder}/embedding/model.gguf`], [nano], [nano]] as const)[random(4)] ?? [];
+    const paths = ([
+        [`${goldenFolder}/e-like/text.gguf`, `${goldenFolder}/e-like/mmproj.gguf`], [`${goldenFolder}/dense-like/text.gguf`, `${goldenFolder}/assistant/assistant.gguf`],
+        [`${goldenFolder}/embedding/model.gguf`], [nano], [nano],
+    ] as const)[random(5)] ?? [];
     const inputs = await Promise.all(paths.map(bytesOf));
     let memory: Memory | undefined;
     const gpu = new Gpu(null, () => memory as Memory);
