@@ -272,6 +272,7 @@ static void test_distribution(const bz_model *m)
     } node;
     static node nodes[800];
     uint32_t n_nodes = 0;
+    memset(nodes, 0, sizeof nodes);
     bz_generate_options o = {.size = sizeof o,
                              .max_tokens = DRAWS,
                              .ignore_end = true,
