@@ -61,11 +61,19 @@ async function page(name: string, list: keyof typeof lists, use: (p: Page, brows
     });
 }
 
-/** Enters a name and begins the download. */
+/** Enters a name and begins the download. Again, if no card came: once in many runs the list was drawn again between the two. */
 async function download(p: Page, name: string): Promise<void> {
-    await p.fill('input[name="address"]', name);
-    await p.click('form button:has-text("Open")');
-    await p.click('.card button:has-text("Download")');
+    for (let tries = 1; ; tries++) {
+        await p.fill('input[name="address"]', name);
+        await p.click('form button:has-text("Open")');
+        try {
+            return await p.click('.card button:has-text("Download")', { timeout: 30_000 });
+        } catch (error) {
+            if (tries === 3) {
+                throw error;
+            }
+        }
+    }
 }
 
 const inState = (p: Page, state: string): Promise<unknown> => p.waitForSelector(`.download[data-state="${state}"]`);
