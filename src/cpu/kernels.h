@@ -92,7 +92,7 @@ typedef struct bz_kernels {
 enum {
     BZ_PANEL = 16 /* columns of a panel */,
     BZ_PANEL_RUN = 768,
-    BZ_DOT_TILE = 6 /* dot_tile is best with a multiple of so many weight rows */
+    BZ_DOT_TILE = 6 /* dot_tile is best with multiples of this many weight rows */
 };
 
 /* Whether the type has minima (w[i] = s*q - m with m not zero). */

@@ -36,7 +36,7 @@ bool cpu_uses_products(const cpu *c, const bz_step *step)
     return c->k->products && cpu_uses_q8(c, step);
 }
 
-/* Whether so many rows are multiplied in f32, several weight rows at once. */
+/* Whether that number of rows is multiplied in f32, several weight rows at once. */
 static bool by_dot_tile(const cpu *c, const bz_step *step, uint32_t rows)
 {
     return step->op == BZ_OP_LINEAR && rows > DIRECT_ROWS && c->k->dot_tile &&
