@@ -33,6 +33,7 @@ export class StartView {
     readonly #cards = h("div");
     readonly #storage = h("div", { class: "storage-line" });
     readonly #gpuNote = h("div", { class: "gpu-note" });
+    readonly #address = this.#makeAddress();
     #shown = "";
 
     /** `list`: shows the list of models; `leave`: returns to the conversation; `compare`: compares two models. */
@@ -103,9 +104,10 @@ export class StartView {
             return;
         }
         this.#shown = state.kind;
+        const typing = this.#address.contains(document.activeElement) ? (document.activeElement as HTMLElement) : null;
         const column = h("div", { class: "start-column" }, ...this.#content(state));
         this.#root.replaceChildren(column);
-        const focus = column.querySelector<HTMLElement>("[data-focus]");
+        const focus = typing && column.contains(typing) ? typing : column.querySelector<HTMLElement>("[data-focus]");
         if (focus && !this.#root.hidden) {
             focus.focus();
         }
@@ -175,7 +177,7 @@ export class StartView {
             this.#choice("file", "Open a GGUF file\u2026", "Any Gemma 4 model, with its mmproj file for images and sound and its drafter for speed. Files are read in place. You can also drop them here.", () => {
                 void chooseFiles().then((choice) => choice && inspect(choice));
             }),
-            this.#address(),
+            this.#address,
         ];
         return h(
             "div",
@@ -217,7 +219,8 @@ export class StartView {
         );
     }
 
-    #address(): HTMLElement {
+    /** Made once, so that a list that is drawn again keeps what was typed. */
+    #makeAddress(): HTMLElement {
         const input = h("input", {
             type: "text",
             name: "address",
@@ -240,7 +243,9 @@ export class StartView {
         const hint = h("span", { class: "faint", id: "address-forms" }, "org/repo:Q4_K_M of Hugging Face, gemma4:e2b of Ollama, or the addresses of all files of a model");
         const open = (event: Event): void => {
             event.preventDefault();
-            void this.#models.find(input.value, null);
+            const text = input.value;
+            input.value = "";
+            void this.#models.find(text, null);
         };
         return h("form", { class: "choice", onsubmit: open }, icon("link"), h("span", { class: "address-forms" }, h("span", { class: "address" }, input, h("button", {}, "Open")), hint));
     }
