@@ -26,7 +26,7 @@ typedef struct bench {
     bz_w8 rows16;      /* room for 16 unpacked rows */
     void *packed;      /* of products.h */
     uint8_t *arranged; /* [BZ_FEW_ROWS] of products.h */
-    uint8_t *blocks;   /* [MANY_ROWS / BZ_BLOCK_ROWS] activations in blocks */
+    uint8_t *blocks;   /* [MANY_ROWS] activations in blocks */
     float *many;       /* [MANY_ROWS][n] */
 } bench;
 
@@ -65,11 +65,8 @@ static void products(bench *b)
     for (size_t i = 0; i < b->n; i += BZ_PRODUCT_TILE) {
         const size_t count = b->n - i < BZ_PRODUCT_TILE ? b->n - i : BZ_PRODUCT_TILE;
         p->pack(b->type, b->weights + i * b->row_bytes, count, b->k, b->rows16, b->packed);
-        for (size_t r = 0; r < b->rows; r += BZ_BLOCK_ROWS)
-            p->multiply(b->type, b->packed, count,
-                        b->blocks + r / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k),
-                        b->rows - r < BZ_BLOCK_ROWS ? b->rows - r : BZ_BLOCK_ROWS, b->k,
-                        b->many + r * b->n + i, b->n);
+        bz_product_multiply(p, b->type, b->packed, count, b->blocks, b->rows, b->k, b->many + i,
+                            b->n);
     }
 }
 
@@ -122,11 +119,11 @@ static void run_products(bench *b)
     b->arranged = alloc(BZ_FEW_ROWS * p->row_bytes(b->k));
     for (size_t r = 0; r < BZ_FEW_ROWS; r++)
         p->arrange_row(b->type, &b->q[r], b->k, b->arranged + r * p->row_bytes(b->k));
-    b->blocks = alloc(MANY_ROWS / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
+    b->blocks = alloc(MANY_ROWS / p->block_rows * p->block_bytes(b->k));
     b->many = alloc(MANY_ROWS * b->n * sizeof(float));
     for (size_t r = 0; r < MANY_ROWS; r++)
-        p->arrange_in_block(&b->q[r % MAX_ROWS], b->k, r % BZ_BLOCK_ROWS,
-                            b->blocks + r / BZ_BLOCK_ROWS * bz_product_block_bytes(b->k));
+        p->arrange_in_block(&b->q[r % MAX_ROWS], b->k, r % p->block_rows,
+                            b->blocks + r / p->block_rows * p->block_bytes(b->k));
     printf("%-7s", bz_type_of((uint32_t)b->type)->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         b->rows = rows[i];

@@ -59,22 +59,19 @@ static void few_at_a_time(product *p)
 static void in_blocks(product *p)
 {
     const bz_products *by = p->kernels->products;
-    const size_t block_bytes = bz_product_block_bytes(p->k),
-                 row_bytes = bz_row_bytes(p->type, p->k);
+    const size_t block_bytes = by->block_bytes(p->k), row_bytes = bz_row_bytes(p->type, p->k);
     const bz_w8 unpacked = {room(16 * p->k), room(p->k * sizeof(float)),
                             room(p->k * sizeof(float))};
-    uint8_t *block = room((p->rows + 5) / BZ_BLOCK_ROWS * block_bytes);
+    uint8_t *block = room((p->rows + by->block_rows - 1) / by->block_rows * block_bytes);
     void *panels = room(by->panel_bytes(p->k));
     for (size_t r = 0; r < p->rows; r++)
-        by->arrange_in_block(&p->q[r], p->k, r % BZ_BLOCK_ROWS,
-                             block + r / BZ_BLOCK_ROWS * block_bytes);
+        by->arrange_in_block(&p->q[r], p->k, r % by->block_rows,
+                             block + r / by->block_rows * block_bytes);
     for (size_t o = 0; o < p->outputs; o += BZ_PRODUCT_TILE) {
         const size_t count = p->outputs - o < BZ_PRODUCT_TILE ? p->outputs - o : BZ_PRODUCT_TILE;
         by->pack(p->type, p->blocks + o * row_bytes, count, p->k, unpacked, panels);
-        for (size_t r = 0; r < p->rows; r += BZ_BLOCK_ROWS)
-            by->multiply(p->type, panels, count, block + r / BZ_BLOCK_ROWS * block_bytes,
-                         p->rows - r < BZ_BLOCK_ROWS ? p->rows - r : BZ_BLOCK_ROWS, p->k,
-                         p->many + r * p->outputs + o, p->outputs);
+        bz_product_multiply(by, p->type, panels, count, block, p->rows, p->k, p->many + o,
+                            p->outputs);
     }
     free(panels);
     free(block);

@@ -103,10 +103,10 @@ static void expert_products(cpu *c, const bz_step *s, const uint8_t *blocks, uin
         p->pack(w->type, blocks, count, k, (bz_w8){scratch->q, scratch->s, scratch->m},
                 scratch->packed);
     }
-    const uint32_t step = few ? n : BZ_BLOCK_ROWS;
+    const uint32_t step = few ? n : (uint32_t)p->block_rows;
     for (uint32_t i = 0; i < n; i += step) {
         const uint32_t rows = n - i < step ? n - i : step;
-        float out[BZ_FEW_ROWS * BZ_PRODUCT_TILE];
+        float out[BZ_MOST_BLOCK_ROWS * BZ_PRODUCT_TILE];
         if (few) {
             const size_t bytes = p->row_bytes(k);
             for (uint32_t r = 0; r < rows; r++) {
@@ -117,8 +117,8 @@ static void expert_products(cpu *c, const bz_step *s, const uint8_t *blocks, uin
             for (uint32_t r = 0; r < rows; r++) {
                 p->arrange_in_block(&scratch->gathered[i + r], k, r, scratch->block);
             }
-            p->multiply(w->type, scratch->packed, count, scratch->block, rows, k, out,
-                        BZ_PRODUCT_TILE);
+            bz_product_multiply(p, w->type, scratch->packed, count, scratch->block, rows, k, out,
+                                BZ_PRODUCT_TILE);
         }
         for (uint32_t r = 0; r < rows; r++) {
             const uint32_t pair = pairs[i + r];

@@ -80,21 +80,28 @@ static bool in_blocks(const cpu *c, const bz_step *s)
            cpu_rows_of(c, s->in[0]) > BZ_FEW_ROWS;
 }
 
+static uint32_t blocks_of(const bz_products *p, uint32_t rows)
+{
+    return (uint32_t)((rows + p->block_rows - 1) / p->block_rows);
+}
+
 uint32_t cpu_tasks_quantize(const cpu *c, const cpu_job *job)
 {
     const uint32_t rows = cpu_rows_of(c, job->step->in[0]) * parts_per_row(c, job->step);
-    return in_blocks(c, job->step) ? (rows + BZ_BLOCK_ROWS - 1) / BZ_BLOCK_ROWS : rows;
+    return in_blocks(c, job->step) ? blocks_of(c->k->products, rows) : rows;
 }
 
 /* The rows of a block lie side by side in each line of the cache, so one thread writes them all. */
 static void quantize_block(cpu *c, const bz_step *s, size_t k, uint32_t block, cpu_scratch *scratch)
 {
     const bz_q8 q = {.q = scratch->q, .d = scratch->s, .sum = scratch->m};
-    const uint32_t first = block * BZ_BLOCK_ROWS, rows = cpu_rows_of(c, s->in[0]) - first;
-    uint8_t *memory = c->q8_memory + block * bz_product_block_bytes(k);
-    for (uint32_t r = 0; r < BZ_BLOCK_ROWS && r < rows; r++) {
+    const bz_products *p = c->k->products;
+    const uint32_t most = (uint32_t)p->block_rows, first = block * most,
+                   rows = cpu_rows_of(c, s->in[0]) - first;
+    uint8_t *memory = c->q8_memory + block * p->block_bytes(k);
+    for (uint32_t r = 0; r < most && r < rows; r++) {
         c->k->quantize(cpu_row(c, s->in[0], first + r), q, k);
-        c->k->products->arrange_in_block(&q, k, r, memory);
+        p->arrange_in_block(&q, k, r, memory);
     }
 }
 
@@ -105,9 +112,10 @@ static size_t row_q8_bytes(size_t k)
 
 size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows)
 {
+    const bz_products *p = c->k->products;
     const size_t one_by_one = rows * row_q8_bytes(k);
-    const size_t blocks = (rows + BZ_BLOCK_ROWS - 1) / BZ_BLOCK_ROWS * bz_product_block_bytes(k);
-    return c->k->products && blocks > one_by_one ? blocks : one_by_one;
+    const size_t blocks = p ? blocks_of(p, rows) * p->block_bytes(k) : 0;
+    return blocks > one_by_one ? blocks : one_by_one;
 }
 
 void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
@@ -203,12 +211,8 @@ static void linear_products(cpu *c, const cpu_job *job, uint32_t first, uint32_t
         const uint32_t some = count - r < BZ_PRODUCT_TILE ? count - r : BZ_PRODUCT_TILE;
         p->pack(w->type, blocks + r * bz_row_bytes(w->type, k), some, k,
                 (bz_w8){scratch->q, scratch->s, scratch->m}, scratch->packed);
-        for (uint32_t n = 0; n < rows; n += BZ_BLOCK_ROWS) {
-            p->multiply(w->type, scratch->packed, some,
-                        c->q8_memory + n / BZ_BLOCK_ROWS * bz_product_block_bytes(k),
-                        rows - n < BZ_BLOCK_ROWS ? rows - n : BZ_BLOCK_ROWS, k,
-                        cpu_row(c, s->out[0], n) + first + r, stride);
-        }
+        bz_product_multiply(p, w->type, scratch->packed, some, c->q8_memory, rows, k,
+                            cpu_row(c, s->out[0], 0) + first + r, stride);
     }
 }
 

@@ -13,6 +13,15 @@ size_t bz_product_block_bytes(size_t k)
     return BZ_BLOCK_ROWS * (k + (k / 32 * 3 + k / 16 * 2) * sizeof(float));
 }
 
+void bz_product_multiply(const bz_products *p, bz_type type, const void *panels, size_t count,
+                         const void *blocks, size_t rows, size_t k, float *out, size_t stride)
+{
+    const uint8_t *block = blocks;
+    for (size_t r = 0; r < rows; r += p->block_rows, block += p->block_bytes(k))
+        p->multiply(type, panels, count, block, rows - r < p->block_rows ? rows - r : p->block_rows,
+                    k, out + r * stride, stride);
+}
+
 /* The values of a row lie together by `together`. */
 static inline void arrange(size_t together, const bz_q8 *x, size_t k, size_t slot, void *block)
 {

@@ -20,8 +20,9 @@
 #include "cpu/kernels.h"
 
 enum {
-    BZ_FEW_ROWS = 8,     /* activation rows up to which `rows` is faster than `multiply` */
-    BZ_BLOCK_ROWS = 6,   /* activation rows of a block */
+    BZ_FEW_ROWS = 8,   /* activation rows up to which `rows` is faster than `multiply` */
+    BZ_BLOCK_ROWS = 6, /* activation rows of a bz_product_block */
+    BZ_MOST_BLOCK_ROWS = 16,
     BZ_PRODUCT_TILE = 32 /* weight rows that pack puts side by side */
 };
 
@@ -43,13 +44,21 @@ struct bz_products {
                  void *panels);
     size_t (*panel_bytes)(size_t k);
 
+    /* Blocks of activations: block_rows <= BZ_MOST_BLOCK_ROWS rows side by side in block_bytes(k)
+     * bytes, aligned to 4. */
+    size_t block_rows;
+    size_t (*block_bytes)(size_t k);
     /* Row `slot` of a block from the int8 form of a row. */
     void (*arrange_in_block)(const bz_q8 *x, size_t k, size_t slot, void *block);
-    /* out[r * stride + c] for `rows` <= BZ_BLOCK_ROWS rows of a block of activations and the
-     * `count` weight rows of panels. */
+    /* out[r * stride + c] for `rows` <= block_rows rows of a block of activations and the `count`
+     * weight rows of panels. */
     void (*multiply)(bz_type type, const void *panels, size_t count, const void *block, size_t rows,
                      size_t k, float *out, size_t stride);
 };
+
+/* multiply for any number of rows, in blocks one after another. */
+void bz_product_multiply(const bz_products *p, bz_type type, const void *panels, size_t count,
+                         const void *blocks, size_t rows, size_t k, float *out, size_t stride);
 
 #if defined(__x86_64__)
 extern const bz_products bz_products_avx2, bz_products_avxvnni, bz_products_avx512;
@@ -62,7 +71,7 @@ extern const bz_products bz_products_wasm;
 /* Values that share a scale. */
 size_t bz_product_group(bz_type type);
 
-/* A block of activations: B = BZ_BLOCK_ROWS rows side by side. Memory is aligned to 4 bytes. */
+/* A block of activations of B = BZ_BLOCK_ROWS rows. */
 typedef struct bz_product_block {
     uint8_t *q;               /* [K/4][B] four values; for VNNI plus 128; for I8MM [K/8][B] eight */
     float *d, *sum32, *sum16; /* [K/32][B] scale, scale * sum of 32; [K/16][B] scale * sum of 16 */

@@ -1023,5 +1023,7 @@ const bz_products TABLE = {.lanes = L,
                            .arrange_row = arrange_row,
                            .pack = pack,
                            .panel_bytes = panel_bytes,
+                           .block_rows = BZ_BLOCK_ROWS,
+                           .block_bytes = bz_product_block_bytes,
                            .arrange_in_block = arrange_in_block,
                            .multiply = multiply};

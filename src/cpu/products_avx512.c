@@ -855,6 +855,8 @@ const bz_products bz_products_avx512 = {.lanes = L,
                                         .arrange_row = arrange_row,
                                         .pack = pack,
                                         .panel_bytes = panel_bytes,
+                                        .block_rows = BZ_BLOCK_ROWS,
+                                        .block_bytes = bz_product_block_bytes,
                                         .arrange_in_block = bz_product_arrange_plus_128,
                                         .multiply = multiply};
 

@@ -218,7 +218,7 @@ static bool reserve_scratch(cpu *c, const needs *need)
             const bz_products *p = c->k->products;
             const size_t few = BZ_FEW_ROWS * p->row_bytes(k);
             packed = round_up(p->panel_bytes(k) > few ? p->panel_bytes(k) : few);
-            block = round_up(bz_product_block_bytes(k));
+            block = round_up(p->block_bytes(k));
         }
         size_t each = weights * 4 + weights + 2 * (weights / 16) * 4 + rows64 * 4 +
                       rows64 * sizeof(bz_q8) + packed + block;
