@@ -72,7 +72,7 @@ build/web/obj/gen/wgsl.o: build/web/gen/wgsl.c build/web/flags
 	$(Q)$(WEB_CC) $(WEB_ALL_CFLAGS) -c -o $@ $<
 
 # The unit tests of the vector kernels as WASI programs, run by tests/web/run_wasi.mjs.
-build/web/test_kernels.wasm build/web/test_products.wasm: build/web/%.wasm: build/web/obj/tests/%.o $(patsubst %,build/web/obj/tests/support/%.o,check random) $(WEB_OBJ)
+build/web/test_kernels.wasm build/web/test_products.wasm: build/web/%.wasm: build/web/obj/tests/%.o $(patsubst %,build/web/obj/tests/support/%.o,check products random) $(WEB_OBJ)
 	$(call say,LD $@)
 	$(Q)$(WEB_CC) --target=wasm32-wasi -o $@ $(filter build/web/obj/tests/%,$^) -Wl,--start-lib $(WEB_OBJ) -Wl,--end-lib
 
