@@ -126,7 +126,9 @@ ON_ARM    = $(if $(findstring aarch64,$(MACHINE)),$(1))
 AVX2      = -mavx2 -mfma -mf16c
 $(B)/src/cpu/kernels_avx2.o $(B)/src/cpu/products_avx2.o: private FILE_FLAGS = $(call ON_X86,$(AVX2))
 $(B)/src/cpu/products_avxvnni.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavxvnni)
-$(patsubst %,$(B)/src/cpu/%_avx512.o,products heads dot_tile): private FILE_FLAGS = $(call ON_X86,$(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
+AVX512    = $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
+$(patsubst %,$(B)/src/cpu/%_avx512.o,products heads dot_tile): private FILE_FLAGS = $(call ON_X86,$(AVX512))
+$(B)/src/cpu/products_amx.o: private FILE_FLAGS = $(call ON_X86,$(AVX512) -mamx-tile -mamx-int8)
 $(B)/src/cpu/products_128.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS)))
 $(B)/src/cpu/products_i8mm.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS))+i8mm)
 
@@ -157,6 +159,12 @@ $(B)/tests/%$(EXE): $(B)/tests/%.o $(TEST_LIB_OBJ) $(LIBBEZEL)
 
 # Counts allocations by replacing the allocator.
 $(B)/tests/test_alloc: LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+
+# Takes the products for AMX from a copy whose tiles are emulated, and says that the processor has them.
+AMX_TEST_OBJ = $(patsubst %,$(B)/tests/amx/%.o,products tiles)
+$(B)/tests/amx/products.o: private FILE_FLAGS = $(call ON_X86,$(AVX512))
+$(B)/tests/test_amx$(EXE): $(AMX_TEST_OBJ)
+$(B)/tests/test_amx$(EXE): LIBS += -Wl,--wrap=bz_os_cpu_has,--wrap=bz_os_allow_tiles
 
 $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(TEST_LIB_OBJ) $(B)/libbezel.a
 	$(call say,LD $@)
@@ -314,6 +322,6 @@ clean:
 	rm -rf build
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_LIB_OBJ:.o=.d) $(TEST_SRC:%.c=$(B)/%.d) \
-         $(SYSTEM_MEDIA_SRC:%.c=$(B)/%.d) $(wildcard $(B)/tests/systems/*.d) $(FUZZ_SRC:%.c=$(B)/%.d) $(BENCH_SRC:%.c=$(B)/%.d) $(B)/tests/fuzz/replay.d
+         $(SYSTEM_MEDIA_SRC:%.c=$(B)/%.d) $(wildcard $(B)/tests/systems/*.d $(B)/tests/amx/*.d) $(FUZZ_SRC:%.c=$(B)/%.d) $(BENCH_SRC:%.c=$(B)/%.d) $(B)/tests/fuzz/replay.d
 # Keep the objects of test programs. Not .SECONDARY, which would also leave missing objects unbuilt.
 .PRECIOUS: $(B)/%.o

@@ -36,7 +36,7 @@ SLOWEST = 10
 
 # Unit and CLI tests run under the sanitizers. These run in the plain build as well: they compare results of the
 # vector kernels as users get them, count allocations, or race threads, which sanitizers change or slow.
-PLAIN = ("test_alloc", "test_diffusion", "test_golden", "test_kernels", "test_products", "test_quant", "test_session", "test_synth",
+PLAIN = ("test_alloc", "test_amx", "test_diffusion", "test_golden", "test_kernels", "test_products", "test_quant", "test_session", "test_synth",
          "test_threads", "test_towers")
 # These are slow under the sanitizers: BEZEL_QUICK there, in full in the plain build.
 SLOW_UNDER_ASAN = ("test_embedding", "test_generate", "test_grammar", "test_pebble_diffusion", "test_sampler", "test_session", "test_synth",
@@ -57,7 +57,7 @@ LONG = ("gpu test_model", "gpu test_faults", "gpu test_tokens", "web node test_e
         "gpu test_loading", "web deno test_goldens", "native cli test_pebble_diffusion", "arm64 test_golden")
 # Under Wine: a few in `make test`. In full all but those that call POSIX functions themselves, or replace the allocator.
 WINDOWS = ("gguf", "files", "kernels", "http")
-NOT_ON_WINDOWS = ("adapter", "alloc", "ollama", "products", "program", "pull", "saved", "server")
+NOT_ON_WINDOWS = ("adapter", "alloc", "amx", "ollama", "products", "program", "pull", "saved", "server")
 WINDOWS_CLI = ("test_api", "test_api_docs", "test_api_embed", "test_api_recorded", "test_batch", "test_docs", "test_doctor", "test_embed", "test_list",
                "test_lora", "test_run", "test_search", "test_show", "test_verbs", "test_verify")
 # In Firefox too, on the CPU there: in `make test` the suites that meet most of the browser in little time, in full all but

@@ -431,7 +431,7 @@ const cli_verb cli_bench_verb = {
     "                          tokens, and answers to a few questions with and without\n"
     "      --threads N         threads (default: every processor)\n"
     "      --chunk N           prompt tokens per pass\n"
-    "      --kernels NAME      avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
+    "      --kernels NAME      amx, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
     "      --device NAME       auto (default: the GPU, where there is one), cpu or gpu\n"
     "      --ple PLACE         gpu: where per-layer embeddings are kept: resident, file or auto\n"
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "

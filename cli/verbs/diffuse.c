@@ -262,7 +262,7 @@ const cli_verb cli_diffuse_verb = {
     "  -c, --ctx N            context size in tokens\n"
     "      --chunk N          tokens per pass of the prompt (does not change the result)\n"
     "      --threads N        threads (does not change the result)\n"
-    "      --kernels NAME     avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
+    "      --kernels NAME     amx, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
     "      --device NAME      cpu (default), gpu or auto\n"
     "      --gpu-memory SIZE  gpu: limit for the weights, such as 8GB; layers beyond it are "
     "streamed\n"

@@ -142,7 +142,7 @@ const cli_verb cli_encode_verb = {
     "      --video-frames N   maximum frames of a video, evenly chosen (32)\n"
     "      --video-tokens N   maximum tokens per frame, 70 to 1120 (70)\n"
     "      --threads N        threads (does not change the result)\n"
-    "      --kernels NAME     avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
+    "      --kernels NAME     amx, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
     "      --device NAME      cpu (default), gpu or auto\n"
     "      --fast             as in generation: a GPU may round to f16\n"
     "  -q, --quiet            no progress, no summary\n"

@@ -63,9 +63,16 @@ const char *bz_os_env(const char *name);
 unsigned bz_os_cpu_count(void);        /* processors this process may use, >= 1 */
 uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
 /* Whether the processor has a feature and the system saves its registers: "avx2", "fma", "f16c",
- * "avxvnni", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni"; "neon", "fp16",
- * "dotprod", "sve", "i8mm". */
+ * "avxvnni", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "amxint8"; "neon",
+ * "fp16", "dotprod", "sve", "i8mm". */
 bool bz_os_cpu_has(const char *feature);
+#if defined(__linux__) && defined(__x86_64__)
+#define BZ_OS_TILES 1 /* the system can give tile registers to a process */
+/* Asks for those of "amxint8", which Linux saves only for processes that asked, for all threads of
+ * this one; false: they cannot be used. From then on Linux refuses signal stacks that have no room
+ * for them. */
+bool bz_os_allow_tiles(void);
+#endif
 
 /* Memory at a multiple of `alignment`, a power of two that divides n; NULL: none. It is freed with
  * bz_os_aligned_free only. */

@@ -59,6 +59,27 @@ static bool has_avxvnni(void)
            __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4) != 0;
 }
 
+/* Leaf 7: EDX bit 24 is AMX-TILE, bit 25 AMX-INT8. XCR0 has bits 17 and 18 if the system saves the
+ * configuration and the data of tiles; it can be read if leaf 1 has OSXSAVE. */
+static bool has_amx_int8(void)
+{
+    const unsigned instructions = 3u << 24, registers = 3u << 17;
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) ||
+        !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & instructions) != instructions) {
+        return false;
+    }
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & registers) == registers;
+}
+
+bool bz_os_allow_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023 /* ARCH_REQ_XCOMP_PERM of newer headers */, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
 /* The builtin also checks that the system saves the registers of AVX. */
 bool bz_os_cpu_has(const char *feature)
 {
@@ -73,7 +94,8 @@ bool bz_os_cpu_has(const char *feature)
                     {"avx512bw", __builtin_cpu_supports("avx512bw")},
                     {"avx512vl", __builtin_cpu_supports("avx512vl")},
                     {"avx512dq", __builtin_cpu_supports("avx512dq")},
-                    {"avx512vnni", __builtin_cpu_supports("avx512vnni")}};
+                    {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
+                    {"amxint8", has_amx_int8()}};
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
         if (strcmp(feature, features[i].name) == 0) {
             return features[i].there;

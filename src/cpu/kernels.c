@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "cpu/products.h"
 
 bool bz_type_has_min(bz_type type)
 {
@@ -22,6 +23,13 @@ static bool has_avx512(void)
     return has_avx2() && bz_os_cpu_has("avx512f") && bz_os_cpu_has("avx512bw") &&
            bz_os_cpu_has("avx512vl") && bz_os_cpu_has("avx512dq") && bz_os_cpu_has("avx512vnni");
 }
+
+#if defined(BZ_OS_TILES)
+static bool has_amx(void)
+{
+    return has_avx512() && bz_os_cpu_has("amxint8") && bz_os_allow_tiles();
+}
+#endif
 #endif
 
 /* Fills tables[] with those that this processor supports, best first. */
@@ -29,6 +37,10 @@ static size_t supported(const bz_kernels *tables[BZ_KERNEL_TABLES])
 {
     size_t count = 0;
 #if defined(__x86_64__)
+#if defined(BZ_OS_TILES)
+    if (has_amx())
+        tables[count++] = &bz_kernels_amx;
+#endif
     if (has_avx512())
         tables[count++] = &bz_kernels_avx512;
     if (has_avx2() && bz_os_cpu_has("avxvnni"))
@@ -60,12 +72,26 @@ const bz_kernels *bz_kernels_at(size_t i)
     return i < supported(tables) ? tables[i] : NULL;
 }
 
+/* Whether a table may be taken without being asked for. That of AMX was never timed, so it has to
+ * prove itself on this processor; it differs from the next one in its products only. */
+static bool pays(const bz_kernels *table)
+{
+#if defined(BZ_OS_TILES)
+    if (table == &bz_kernels_amx)
+        return bz_products_pay(&bz_products_amx, &bz_products_avx512);
+#endif
+    (void)table;
+    return true;
+}
+
 const bz_kernels *bz_kernels_best(const char *name)
 {
     const bz_kernels *tables[BZ_KERNEL_TABLES];
     const size_t count = supported(tables);
+    if (!name)
+        return pays(tables[0]) ? tables[0] : tables[1];
     for (size_t i = 0; i < count; i++)
-        if (!name || strcmp(name, tables[i]->name) == 0)
+        if (strcmp(name, tables[i]->name) == 0)
             return tables[i];
     return NULL;
 }

@@ -99,17 +99,18 @@ enum {
 bool bz_type_has_min(bz_type type);
 
 /* The kernels called `name`, or NULL if this processor does not support them. name NULL: the best
- * supported ones. */
+ * supported ones; if they could be those of AMX, a measurement of some hundred microseconds tells
+ * whether they are. */
 const bz_kernels *bz_kernels_best(const char *name);
 
 /* All tables that this processor supports, best first. */
-enum { BZ_KERNEL_TABLES = 4 };
+enum { BZ_KERNEL_TABLES = 5 };
 size_t bz_kernels_count(void);
 const bz_kernels *bz_kernels_at(size_t i);
 
 extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
-extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512;
+extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512, bz_kernels_amx;
 /* dot_tile_avx512.c, heads_avx512.c */
 void bz_dot_tile_avx512(const float *w, size_t count, const float *x, size_t stride, size_t rows,
                         size_t k, float *out, size_t stride_out);

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "base/os.h"
 #include "cpu/exp.h"
 #include "cpu/kernels.h"
 #include "cpu/products.h"
@@ -811,6 +812,11 @@ KERNEL_TABLE(bz_kernels_avxvnni, "avxvnni", .products = &bz_products_avxvnni, .d
 KERNEL_TABLE(bz_kernels_avx512, "avx512", .products = &bz_products_avx512, .dot_halves = dot_halves,
              .dot_tile = bz_dot_tile_avx512, .scores_f16 = bz_scores_f16_avx512,
              .values_f16 = bz_values_f16_avx512);
+#if defined(BZ_OS_TILES)
+KERNEL_TABLE(bz_kernels_amx, "amx", .products = &bz_products_amx, .dot_halves = dot_halves,
+             .dot_tile = bz_dot_tile_avx512, .scores_f16 = bz_scores_f16_avx512,
+             .values_f16 = bz_values_f16_avx512);
+#endif
 
 #else
 typedef int bz_no_avx2; /* ISO C requires a declaration */

@@ -17,9 +17,13 @@ void bz_product_multiply(const bz_products *p, bz_type type, const void *panels,
                          const void *blocks, size_t rows, size_t k, float *out, size_t stride)
 {
     const uint8_t *block = blocks;
+    if (p->begin)
+        p->begin(type);
     for (size_t r = 0; r < rows; r += p->block_rows, block += p->block_bytes(k))
         p->multiply(type, panels, count, block, rows - r < p->block_rows ? rows - r : p->block_rows,
                     k, out + r * stride, stride);
+    if (p->end)
+        p->end();
 }
 
 /* The values of a row lie together by `together`. */

@@ -54,14 +54,22 @@ struct bz_products {
      * weight rows of panels. */
     void (*multiply)(bz_type type, const void *panels, size_t count, const void *block, size_t rows,
                      size_t k, float *out, size_t stride);
+    /* A thread calls begin before and end after its calls of multiply for weights of that type.
+     * NULL: nothing is to be done. */
+    void (*begin)(bz_type type);
+    void (*end)(void);
 };
 
 /* multiply for any number of rows, in blocks one after another. */
 void bz_product_multiply(const bz_products *p, bz_type type, const void *panels, size_t count,
                          const void *blocks, size_t rows, size_t k, float *out, size_t stride);
 
+/* Measures a product of many rows with both, some hundred microseconds in all: whether `these` have
+ * the same bits as `known` and take less time. False if there is no memory for it. */
+bool bz_products_pay(const bz_products *these, const bz_products *known);
+
 #if defined(__x86_64__)
-extern const bz_products bz_products_avx2, bz_products_avxvnni, bz_products_avx512;
+extern const bz_products bz_products_avx2, bz_products_avxvnni, bz_products_avx512, bz_products_amx;
 #elif defined(__aarch64__)
 extern const bz_products bz_products_dotprod, bz_products_i8mm;
 #elif defined(__wasm_simd128__)

@@ -8,10 +8,8 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "cpu/products.h"
+#include "cpu/products_avx512.h"
 #include "file/blocks.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 enum { L = 16, MAX_SHARED = 4 /* rows of activations that share a step */ };
 
@@ -444,7 +442,7 @@ typedef struct few_row {
     uint8_t *rest;  /* memory after it */
 } few_row;
 
-static size_t arranged_bytes(size_t k)
+size_t bz_row_bytes_avx512(size_t k)
 {
     const size_t whole = (k + 511) / 512 * 512;
     return whole + 3 * whole / 4 + whole + whole / 2;
@@ -488,7 +486,7 @@ INLINE void arrange(const few_row *row, const bz_q8 *x, const size_t G, size_t k
     }
 }
 
-static void arrange_row(bz_type type, const bz_q8 *x, size_t k, void *memory)
+void bz_arrange_row_avx512(bz_type type, const bz_q8 *x, size_t k, void *memory)
 {
     if (bz_product_group(type) == 16) {
         const few_row row = few_row_at(16, k, &order16, memory);
@@ -596,7 +594,7 @@ INLINE void rows_of(const block_form f, const row_order *order, const uint8_t *b
 {
     few_row x[BZ_FEW_ROWS];
     for (size_t r = 0; r < rows; r++)
-        x[r] = few_row_at(f.G, k, order, memory + r * arranged_bytes(k));
+        x[r] = few_row_at(f.G, k, order, memory + r * bz_row_bytes_avx512(k));
     for (size_t c = 0; c < count; c += 16) {
         const uint8_t *at = blocks + c * (k / f.values * f.size);
         const size_t n = count - c < 16 ? count - c : 16;
@@ -619,7 +617,7 @@ INLINE void rows_unpacked(bz_type type, const bool has_min, const size_t G, cons
     const size_t row_bytes = bz_row_bytes(type, k);
     few_row x[BZ_FEW_ROWS];
     for (size_t r = 0; r < rows; r++)
-        x[r] = few_row_at(G, k, order, memory + r * arranged_bytes(k));
+        x[r] = few_row_at(G, k, order, memory + r * bz_row_bytes_avx512(k));
     const size_t padded = x->rounds * 16 * G;
     bz_w8 w = {.q = (int8_t *)x->rest};
     w.s = (float *)(void *)(x->rest + padded);
@@ -648,8 +646,8 @@ INLINE void rows_unpacked(bz_type type, const bool has_min, const size_t G, cons
     }
 }
 
-static void rows(bz_type type, const uint8_t *blocks, size_t count, void *memory, size_t n,
-                 size_t k, float *out, size_t stride)
+void bz_rows_avx512(bz_type type, const uint8_t *blocks, size_t count, void *memory, size_t n,
+                    size_t k, float *out, size_t stride)
 {
 #define BY(name, has_min, G, order, values, block)                                                 \
     rows_of((block_form){step_##name, has_min, G, values, sizeof(block)}, order, blocks, count,    \
@@ -675,15 +673,7 @@ static void rows(bz_type type, const uint8_t *blocks, size_t count, void *memory
 
 /* ---- many activation rows ---- */
 
-/* A panel has 16 weight rows. For each group, in the order of the sums: vectors of corrections
- * (-128 * sum of the weights, since activations are x + 128), scales, minima, then G / 4 vectors
- * of four values of each row. A tile is two panels, group by group. */
-INLINE size_t group_vectors(const size_t G)
-{
-    return 3 + G / 4;
-}
-
-static size_t panel_bytes(size_t k)
+size_t bz_panel_bytes_avx512(size_t k)
 {
     return k / 16 * 2 * group_vectors(16) * 64; /* the most: groups of 16 */
 }
@@ -734,18 +724,18 @@ INLINE void pack_panel(bz_type type, const size_t G, const uint8_t *blocks, size
             const __m512i *from = v + (g * G - i) / 4;
             for (size_t t = 0; t < G / 4; t++) {
                 sum = dot4(sum, _mm512_set1_epi8((char)0x80), from[t]);
-                to[3 + t] = from[t];
+                to[PANEL_VALUES + t] = from[t];
             }
-            to[0] = _mm512_sub_epi32(_mm512_setzero_si512(), sum);
-            to[1] = scales[g * G / 16 % 16];
+            to[PANEL_CORRECTION] = _mm512_sub_epi32(_mm512_setzero_si512(), sum);
+            to[PANEL_SCALE] = scales[g * G / 16 % 16];
             if (has_min)
-                to[2] = minima[g * G / 16 % 16];
+                to[PANEL_MINIMUM] = minima[g * G / 16 % 16];
         }
     }
 }
 
-static void pack(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz_w8 unpacked,
-                 void *panels)
+void bz_pack_avx512(bz_type type, const uint8_t *blocks, size_t count, size_t k, bz_w8 unpacked,
+                    void *panels)
 {
     const size_t G = bz_product_group(type), row_bytes = bz_row_bytes(type, k);
     for (size_t p = 0; p < 2; p++) {
@@ -787,11 +777,11 @@ INLINE void multiply_rows(const size_t R, const size_t G, const bool has_min, co
             const uint8_t *x = in.q + g * G * B;
             __m512i p[B][2];
             for (size_t r = 0; r < R; r++) {
-                p[r][0] = panels[0];
-                p[r][1] = panels[V];
+                p[r][0] = panels[PANEL_CORRECTION];
+                p[r][1] = panels[V + PANEL_CORRECTION];
             }
             for (size_t t = 0; t < G / 4; t++, x += 4 * B) {
-                const __m512i w0 = panels[3 + t], w1 = panels[V + 3 + t];
+                const __m512i w0 = panels[PANEL_VALUES + t], w1 = panels[V + PANEL_VALUES + t];
                 for (size_t r = 0; r < R; r++) {
                     const __m512i v = four_values(x + 4 * r);
                     p[r][0] = dot4(p[r][0], v, w0);
@@ -799,8 +789,8 @@ INLINE void multiply_rows(const size_t R, const size_t G, const bool has_min, co
                 }
             }
             for (size_t c = 0; c < 2; c++) {
-                const __m512 s = _mm512_castsi512_ps(panels[c * V + 1]),
-                             m = _mm512_castsi512_ps(panels[c * V + 2]);
+                const __m512 s = _mm512_castsi512_ps(panels[c * V + PANEL_SCALE]),
+                             m = _mm512_castsi512_ps(panels[c * V + PANEL_MINIMUM]);
                 for (size_t r = 0; r < R; r++) {
                     const __m512 scale = _mm512_mul_ps(s, _mm512_set1_ps(d[g * G / 32 * B + r]));
                     a[r][c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(p[r][c]), scale, a[r][c]);
@@ -850,11 +840,11 @@ static void multiply(bz_type type, const void *panels, size_t count, const void 
 }
 
 const bz_products bz_products_avx512 = {.lanes = L,
-                                        .rows = rows,
-                                        .row_bytes = arranged_bytes,
-                                        .arrange_row = arrange_row,
-                                        .pack = pack,
-                                        .panel_bytes = panel_bytes,
+                                        .rows = bz_rows_avx512,
+                                        .row_bytes = bz_row_bytes_avx512,
+                                        .arrange_row = bz_arrange_row_avx512,
+                                        .pack = bz_pack_avx512,
+                                        .panel_bytes = bz_panel_bytes_avx512,
                                         .block_rows = BZ_BLOCK_ROWS,
                                         .block_bytes = bz_product_block_bytes,
                                         .arrange_in_block = bz_product_arrange_plus_128,
