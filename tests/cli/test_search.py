@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from cases import case, finish, need, same  # noqa: E402
@@ -165,15 +166,25 @@ def long_texts():
         same([x["line"] for x in rows if x["file"] == "code.md"], [1], "no heading in code")
 
 
+def has_open(pid, ending):
+    """whether the process has a file open whose name ends so"""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{fd}").endswith(ending):
+                return True
+        except FileNotFoundError:                      # closed meanwhile
+            pass
+    return False
+
+
 def interrupted():
     """Ctrl-C: what was computed stays, and the next search goes on from there"""
     with Folder() as f:
         for i in range(24):
             f.put(f"{i:02}.txt", f"The water of {i} is cold near the house of the old man.\n" * 6)
         p = subprocess.Popen([BEZEL, "search", f.path, "x", "--model", FIRST, "--threads", "1", "--sandbox", "off"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        index = f"/proc/{p.pid}/fd"
-        while p.poll() is None and not any(os.path.realpath(os.path.join(index, fd)).endswith(".gguf") for fd in os.listdir(index)):
-            pass
+        while p.poll() is None and not has_open(p.pid, ".gguf"):
+            time.sleep(0.001)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=300)
         need(p.returncode in (130, -signal.SIGINT) and out == b"", f"{p.returncode} {err}")
