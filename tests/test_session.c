@@ -29,7 +29,6 @@ static bool same(const float *a, const float *b, size_t n)
     return memcmp(a, b, n * sizeof *a) == 0;
 }
 
-/* Last-row logits of a fresh session. */
 /* Activations in 8 bits, with each type of cache; or nothing rounded. */
 typedef enum numbers { F16, EXACT, Q8, Q4 } numbers;
 
@@ -50,6 +49,7 @@ static bz_cache_type cache_of(numbers how)
     return types[how];
 }
 
+/* Last-row logits of a fresh session. */
 static float *fresh(const bz_model *m, numbers how, const int32_t *ids, size_t n)
 {
     const bz_session_options o = {
@@ -82,7 +82,7 @@ static bz_status go(bz_session *s, const int32_t *ids, size_t n, uint32_t snapsh
 
 static void test_chunks(const bz_model *m, const char *name, numbers how, const char *kernels)
 {
-    const uint32_t vocab = bz_model_vocab(m), n = 150;
+    const uint32_t vocab = bz_model_vocab(m), n = 100;
     float *want = malloc((size_t)n * vocab * sizeof *want),
           *got = malloc((size_t)n * vocab * sizeof *got);
     const struct {
@@ -449,8 +449,13 @@ int main(void)
             if (how == EXACT && quick_run()) {
                 continue;
             }
-            for (size_t k = 0; k < (quick_run() ? 1 : bz_kernels_count()); k++) {
-                test_chunks(m, names[i], how, bz_kernels_at(k)->name);
+            /* Tables differ in products and in how they read an f16 cache; 8 and 4 bits are read
+             * by the same code for all, so the best table and the plain one suffice. */
+            const size_t n_tables = quick_run() ? 1 : bz_kernels_count();
+            for (size_t k = 0; k < n_tables; k++) {
+                if (!kv_of(how) || k == 0 || k + 1 == n_tables) {
+                    test_chunks(m, names[i], how, bz_kernels_at(k)->name);
+                }
             }
             test_reuse(m, names[i], how);
             test_snapshots(m, names[i], how);
