@@ -228,7 +228,7 @@ build_tsan = $(call build_suites,$(1),B=build/tsan CFLAGS='$(TSAN)')
 build_arm64 = $(call build_suites,$(1),B=build/arm64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static build/arm64/bezel)
 
 # The first finding of a sanitizer ends the test.
-ASAN = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+ASAN = -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 test check: | setup
 	@$(call build_suites,native gpu web browser,models lib benches web-programs $(MODELS)/large-vocab.gguf dist-quick)

@@ -157,7 +157,7 @@ uninstall:
 
 # ---- ThreadSanitizer ------------------------------------------------------------------
 
-TSAN = -O2 -g -fno-omit-frame-pointer -fsanitize=thread
+TSAN = -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
 
 tsan: | setup
 	@$(MAKE) --no-print-directory models
