@@ -17,8 +17,9 @@ build=$(cd "$(dirname "$0")/.." && pwd)/build
 # Vector width of Mesa's software driver. Wider vectors take three times as long to compile, which is most of the tests' time.
 : "${LP_NATIVE_VECTOR_WIDTH:=128}"
 
-# Mesa's cache of compiled shaders, shared by all tests, also of the next run.
-: "${MESA_SHADER_CACHE_DIR:=$build/shaders}"
+# Mesa's cache of compiled shaders, which are most of the tests' time: the user's, so that another clone finds them too.
+: "${MESA_SHADER_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$build}/.cache}/bezel-tests}"
+mkdir -p "$MESA_SHADER_CACHE_DIR"
 
 if [ $# -gt 0 ]; then
     export BEZEL_WEBGPU_LIB VK_ICD_FILENAMES VK_DRIVER_FILES XDG_RUNTIME_DIR LP_NATIVE_VECTOR_WIDTH MESA_SHADER_CACHE_DIR
