@@ -11,10 +11,10 @@ A test program prints one line per case, "ok NAME" or "FAIL NAME", with reasons 
 exits with an error but reports no FAIL, that reports no case, or that leaves a process running counts as
 one failure.
 
-As many programs run at a time as there are cores, the longest (LONG) first. Every other core begins with the programs
-that use a GPU, so that two of them seldom compile the same kernel at the same time. Programs that check how long
-something takes (WATCHES_CLOCK) and browsers run one at a time, beside the others. A program is stopped when it prints
-no line for SILENCE seconds.
+One program more runs at a time than there are cores, as programs also wait, the longest (LONG) first. Every other one
+begins with the programs that use a GPU, so that two of them seldom compile the same kernel at the same time. Programs
+that check how long something takes (WATCHES_CLOCK) and browsers run one at a time, beside the others. A program is
+stopped when it prints no line for SILENCE seconds.
 """
 import collections
 import glob
@@ -337,7 +337,7 @@ def longest_first(programs):
 
 
 def run_all(programs):
-    """-> results. One worker per core, and one for the programs that run one at a time: those mostly wait."""
+    """-> results. One worker per core and one more, and one for the programs that run one at a time: those mostly wait."""
     results = []
 
     def work(take):
@@ -353,7 +353,8 @@ def run_all(programs):
     uses_gpu = [p for p in others if p.command[:2] == on_gpu()]
     # from the left: programs that use a GPU; from the right: the others; the short ones meet in the middle
     queue = collections.deque([*uses_gpu, *reversed([p for p in others if p not in uses_gpu])])
-    takes = [queue.pop if core % 2 else queue.popleft for core in range(os.cpu_count() or 1)]
+    cores = os.cpu_count() or 1
+    takes = [queue.pop if worker % 2 or worker == cores else queue.popleft for worker in range(cores + 1)]
     workers = [threading.Thread(target=work, args=(take,), daemon=True) for take in [clock.popleft, *takes]]
     for w in workers:
         w.start()
