@@ -51,7 +51,7 @@ _bezel() {
     --device) _bezel_words "auto cpu gpu" "$word" ;;
     --sandbox) _bezel_words "auto on off" "$word" ;;
     --context-shift) _bezel_words "on off" "$word" ;;
-    --kernels) _bezel_words "amx avx512 avxvnni avx2 i8mm dotprod neon plain" "$word" ;;
+    --kernels) _bezel_words "amx avx512bf16 avx512 avxvnni avx2 i8mm dotprod neon plain" "$word" ;;
     --wgsl) _bezel_words "$("$_bezel_program" show --wgsl 2>/dev/null | cut -d ' ' -f 1)" "$word" ;;
     --mmproj | --lora) _bezel_files .gguf "$word" ;;
     --model) _bezel_models "$word" ;;

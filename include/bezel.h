@@ -273,8 +273,8 @@ typedef struct bz_session_options {
     uint32_t context;    /* positions; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
     unsigned threads;    /* cpu; 0: one per processor; at most four per processor */
-    const char *kernels; /* cpu: "amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon",
-                            "plain"; NULL: the best this machine has */
+    const char *kernels; /* cpu: "amx", "avx512bf16", "avx512", "avxvnni", "avx2", "i8mm",
+                            "dotprod", "neon", "plain"; NULL: the best this machine has */
     bool no_fuse;        /* gpu: one kernel per step, for checking */
     bool exact;         /* f32 activations and, unless kv is set, caches: slower, nothing rounded */
     uint32_t snapshots; /* positions a conversation can return to; 0: 4 */

@@ -35,8 +35,8 @@ typedef struct bz_batch_options {
     uint32_t context;    /* positions of each sequence; 0: the model's limit, at most 32,768 */
     uint32_t chunk;      /* prompt tokens per pass, at most 512; 0: 512 */
     unsigned threads;    /* 0: one per processor; at most four per processor */
-    const char *kernels; /* "amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon",
-                            "plain"; NULL: the best this machine has */
+    const char *kernels; /* "amx", "avx512bf16", "avx512", "avxvnni", "avx2", "i8mm", "dotprod",
+                            "neon", "plain"; NULL: the best this machine has */
     bool exact;          /* f32 activations and caches instead of int8 and f16 */
     bool no_fuse;        /* GPU: one kernel per step */
     const char *kv;      /* as in bz_session_options; NULL: f16, or f32 with `exact` */

@@ -27,8 +27,8 @@ typedef struct bz_embedder bz_embedder;
 typedef struct bz_embedder_options {
     size_t size;
     unsigned threads;    /* cpu; 0: one per processor; at most four per processor */
-    const char *kernels; /* cpu: "amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon",
-                            "plain"; NULL: the best this machine has */
+    const char *kernels; /* cpu: "amx", "avx512bf16", "avx512", "avxvnni", "avx2", "i8mm",
+                            "dotprod", "neon", "plain"; NULL: the best this machine has */
     bool no_fuse;        /* gpu: one kernel per step, for checking */
     bool exact;          /* f32 activations: slower, nothing rounded */
 } bz_embedder_options;

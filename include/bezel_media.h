@@ -31,8 +31,8 @@ typedef struct bz_encoder_options {
         budget;    /* maximum tokens of an image, 70 to 1120; 0: the model's default, usually 280 */
     uint32_t keep; /* encoded media cached by their content; 0: 16 */
     unsigned threads;    /* 0: one per processor; at most four per processor */
-    const char *kernels; /* "amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon",
-                            "plain"; NULL: the best this machine has */
+    const char *kernels; /* "amx", "avx512bf16", "avx512", "avxvnni", "avx2", "i8mm", "dotprod",
+                            "neon", "plain"; NULL: the best this machine has */
     bool exact; /* gpu: keep f32; by default products are rounded to f16 where subgroup matrices are
                    available */
     size_t frame_budget; /* maximum tokens of a frame of a video, 70 to 1120; 0: 70 */

@@ -286,6 +286,116 @@ static void test_dot_tile(const bz_kernels *kernels)
     }
 }
 
+/* As the processor rounds to bf16: ties to even, denormals to zero, NaN quiet. */
+static uint16_t bf16_of(float x)
+{
+    const uint32_t bits = bits_of(x), size = bits & 0x7FFFFFFF;
+    if (size < 0x00800000)
+        return (uint16_t)(bits >> 16 & 0x8000);
+    if (size > 0x7F800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static float flushed(float x)
+{
+    return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
+}
+
+/* The definition in dot_bf16.c: 16 sums, of each step the odd values first, then their sum. */
+static float plain_dot_bf16(const uint16_t *w, const uint16_t *x, size_t k)
+{
+    float sum[16] = {0}, quarter[4];
+    for (size_t i = 0; i < k; i += 32)
+        for (size_t j = 0; j < 16; j++)
+            for (size_t odd = 2; odd-- > 0;) {
+                const size_t at = i + 2 * j + odd;
+                const float a = at < k ? flushed(float_of((uint32_t)w[at] << 16)) : 0,
+                            b = at < k ? flushed(float_of((uint32_t)x[at] << 16)) : 0;
+                sum[j] = flushed(fmaf(a, b, sum[j]));
+            }
+    for (size_t q = 0; q < 4; q++) {
+        const float *s = sum + 4 * q;
+        quarter[q] = (s[0] + s[2]) + (s[1] + s[3]);
+    }
+    return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+}
+
+static void test_to_bf16(const bz_kernels *kernels)
+{
+    begin("%s: rounds to bf16", kernels->name);
+    for (size_t n = 1; n <= 100; n++) {
+        const size_t whole = (n + BZ_BF16_STEP - 1) / BZ_BF16_STEP * BZ_BF16_STEP;
+        float *x = room(n * sizeof *x);
+        uint16_t *got = room(whole * sizeof *got);
+        for (size_t i = 0; i < n; i++) /* every kind of number; ties */
+            x[i] = float_of((uint32_t)random_bits() & (i % 3 ? 0xFFFFFFFF : 0xFFFF8000));
+        kernels->to_bf16(x, got, n);
+        for (size_t i = 0; i < whole; i++) {
+            const uint16_t want = i < n ? bf16_of(x[i]) : 0;
+            CHECKF(got[i] == want, "%zu of %zu: %08x became %04x, not %04x", i, n,
+                   i < n ? bits_of(x[i]) : 0, got[i], want);
+        }
+        free(got);
+        free(x);
+    }
+}
+
+static void test_dot_bf16(const bz_kernels *kernels)
+{
+    begin("%s: bf16 by bf16 has the bits of its definition, for any number of rows", kernels->name);
+    float *sums = aligned_alloc(64, BZ_BF16_SUMS * sizeof *sums);
+    for (int round = 0; round < 240 && sums; round++) {
+        const bool wild = round % 4 == 3; /* denormals, infinities and NaN too */
+        const size_t k = round < 120 ? (size_t)round + 1 : 1 + random_below(4000),
+                     steps = (k + BZ_BF16_STEP - 1) / BZ_BF16_STEP,
+                     stride = (steps + random_below(3)) * BZ_BF16_STEP,
+                     rows = 1 + random_below(round % 3 ? 13 : 60), count = 1 + random_below(60),
+                     stride_out = count + random_below(3);
+        uint16_t *w = room(count * k * sizeof *w), *x = room(rows * stride * sizeof *x);
+        float *row = room(k * sizeof *row);
+        float *got = room(((rows - 1) * stride_out + count) * sizeof *got);
+        for (size_t i = 0; i < count * k; i++)
+            w[i] =
+                wild && random_below(50) == 0 ? (uint16_t)random_bits() : bf16_of(random_float());
+        for (size_t r = 0; r < rows; r++) {
+            for (size_t i = 0; i < k; i++)
+                row[i] = wild && random_below(k) == 0 ? float_of((uint32_t)random_bits())
+                                                      : random_float();
+            kernels->to_bf16(row, x + r * stride, k);
+        }
+        kernels->dot_bf16(w, count, x, stride, rows, k, sums, got, stride_out);
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = 0; c < count; c++) {
+                const float want = plain_dot_bf16(w + c * k, x + r * stride, k),
+                            have = got[r * stride_out + c];
+                CHECKF(same(have, want),
+                       "k %zu, row %zu of %zu, weight row %zu of %zu: %.9g, not %.9g", k, r, rows,
+                       c, count, (double)have, (double)want);
+            }
+        free(got);
+        free(row);
+        free(x);
+        free(w);
+    }
+    CHECK(sums != NULL);
+    free(sums);
+
+    begin("%s: one bf16 product keeps infinities and NaN", kernels->name);
+    static const float bad[] = {INFINITY, -INFINITY, NAN, 3.4e38f};
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+        const uint16_t one = 0x3F80;
+        uint16_t x[BZ_BF16_STEP];
+        float out, room_for_sums[1];
+        kernels->to_bf16(&bad[b], x, 1);
+        kernels->dot_bf16(&one, 1, x, BZ_BF16_STEP, 1, 1, room_for_sums, &out, 1);
+        CHECKF(b < 2    ? out == bad[b]
+               : b == 2 ? isnan(out)
+                        : isinf(out),
+               "%g became %g", (double)bad[b], (double)out);
+    }
+}
+
 static void test_dot(const bz_kernels *kernels)
 {
     begin("%s: dot is near the sum in double", kernels->name);
@@ -809,6 +919,13 @@ int main(void)
         test_exponentials(k);
         test_softcap(k);
         test_nan(k);
+    }
+    for (size_t i = 0; i < bz_kernels_count(); i++) {
+        const bz_kernels *k = bz_kernels_at(i);
+        if (k->dot_bf16) {
+            test_to_bf16(k);
+            test_dot_bf16(k);
+        }
     }
     return finish();
 }

@@ -38,9 +38,9 @@ typedef struct facts {
 
 static void inspect_processor(facts *f)
 {
-    static const char *const features[] = {"avx2",     "fma",        "avxvnni", "avx512f",
-                                           "avx512bw", "avx512vnni", "amxint8", "neon",
-                                           "fp16",     "dotprod",    "sve",     "i8mm"};
+    static const char *const features[] = {
+        "avx2",    "fma",  "avxvnni", "avx512f", "avx512bw", "avx512vnni", "avx512bf16",
+        "amxint8", "neon", "fp16",    "dotprod", "sve",      "i8mm"};
     cli_os_processor(f->processor, sizeof f->processor);
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
         if (bz_os_cpu_has(features[i])) {

@@ -336,7 +336,7 @@ const cli_verb cli_embed_verb = {
     "refused\n"
     "      --exact           no rounding of activations\n"
     "      --threads N       threads (does not change the result)\n"
-    "      --kernels NAME    amx, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
+    "      --kernels NAME    amx, avx512bf16, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
     "      --device NAME     auto (default: the GPU, where there is one), cpu or gpu\n"
     "      --no-fuse         gpu: one kernel per step\n"
     "  -q, --quiet           no progress, no summary\n"

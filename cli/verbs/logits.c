@@ -248,7 +248,7 @@ const cli_verb cli_logits_verb = {
     "      --kv TYPE        KV cache in f16, q8 or q4\n"
     "      --chunk N        tokens per pass (does not change the result)\n"
     "      --threads N      threads (does not change the result)\n"
-    "      --kernels NAME   amx, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
+    "      --kernels NAME   amx, avx512bf16, avx512, avxvnni, avx2, i8mm, dotprod, neon or plain\n"
     "      --device NAME    cpu (default), gpu or auto\n"
     "      --ple PLACE      gpu: where per-layer embeddings are kept: resident, file or auto\n"
     "      --gpu-memory SIZE   gpu: limit for the weights, such as 8GB; layers beyond it are "

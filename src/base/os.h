@@ -63,8 +63,8 @@ const char *bz_os_env(const char *name);
 unsigned bz_os_cpu_count(void);        /* processors this process may use, >= 1 */
 uint64_t bz_os_memory_available(void); /* bytes a program can still use, 0 if unknown */
 /* Whether the processor has a feature and the system saves its registers: "avx2", "fma", "f16c",
- * "avxvnni", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "amxint8"; "neon",
- * "fp16", "dotprod", "sve", "i8mm". */
+ * "avxvnni", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx512bf16", "amxint8";
+ * "neon", "fp16", "dotprod", "sve", "i8mm". */
 bool bz_os_cpu_has(const char *feature);
 #if defined(__linux__) && defined(__x86_64__)
 #define BZ_OS_TILES 1 /* the system can give tile registers to a process */

@@ -95,6 +95,7 @@ bool bz_os_cpu_has(const char *feature)
                     {"avx512vl", __builtin_cpu_supports("avx512vl")},
                     {"avx512dq", __builtin_cpu_supports("avx512dq")},
                     {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
+                    {"avx512bf16", __builtin_cpu_supports("avx512bf16")},
                     {"amxint8", has_amx_int8()}};
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
         if (strcmp(feature, features[i].name) == 0) {

@@ -444,7 +444,8 @@ bool bz_os_cpu_has(const char *feature)
                     {"avx512bw", __builtin_cpu_supports("avx512bw")},
                     {"avx512vl", __builtin_cpu_supports("avx512vl")},
                     {"avx512dq", __builtin_cpu_supports("avx512dq")},
-                    {"avx512vnni", __builtin_cpu_supports("avx512vnni")}};
+                    {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
+                    {"avx512bf16", __builtin_cpu_supports("avx512bf16")}};
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
         if (strcmp(feature, features[i].name) == 0) {
             return features[i].there;

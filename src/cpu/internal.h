@@ -64,7 +64,7 @@ struct cpu {
     cpu_scratch *scratch; /* [threads] */
     uint32_t scratch_weights, scratch_rows;
     size_t scratch_k;   /* the longest row of a product, for products.h */
-    uint8_t *q8_memory; /* int8 activations of the current step */
+    uint8_t *q8_memory; /* int8 or bf16 activations of the current step */
     size_t q8_bytes;
     bz_q8 *q8; /* [q8_rows]; for more than BZ_FEW_ROWS, products.h's blocks are in q8_memory
                   instead */
@@ -145,8 +145,9 @@ void cpu_rope(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 /* linear.c */
 bool cpu_uses_q8(const cpu *c, const bz_step *step);
 bool cpu_uses_products(const cpu *c, const bz_step *step); /* those of products.h */
+bool cpu_uses_bf16(const cpu *c, const bz_step *step);     /* activations rounded to bf16 */
 uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows);
-size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows); /* int8 form of the rows */
+size_t cpu_q8_bytes(const cpu *c, const bz_step *s, uint32_t rows); /* rounded rows */
 uint32_t cpu_tasks_quantize(const cpu *c, const cpu_job *job);
 void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_linear(const cpu *c, const cpu_job *job);

@@ -24,10 +24,16 @@ static bool has_avx512(void)
            bz_os_cpu_has("avx512vl") && bz_os_cpu_has("avx512dq") && bz_os_cpu_has("avx512vnni");
 }
 
+static bool has_avx512bf16(void)
+{
+    return has_avx512() && bz_os_cpu_has("avx512bf16");
+}
+
 #if defined(BZ_OS_TILES)
+/* Every processor with AMX for int8 has BF16 as well. */
 static bool has_amx(void)
 {
-    return has_avx512() && bz_os_cpu_has("amxint8") && bz_os_allow_tiles();
+    return has_avx512bf16() && bz_os_cpu_has("amxint8") && bz_os_allow_tiles();
 }
 #endif
 #endif
@@ -41,6 +47,8 @@ static size_t supported(const bz_kernels *tables[BZ_KERNEL_TABLES])
     if (has_amx())
         tables[count++] = &bz_kernels_amx;
 #endif
+    if (has_avx512bf16())
+        tables[count++] = &bz_kernels_avx512bf16;
     if (has_avx512())
         tables[count++] = &bz_kernels_avx512;
     if (has_avx2() && bz_os_cpu_has("avxvnni"))

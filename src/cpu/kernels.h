@@ -54,6 +54,14 @@ typedef struct bz_kernels {
     /* As dot for one row and F16 or BF16 weights as they are in the file, with the bits of
      * dequantize and dot. NULL: by these. */
     float (*dot_halves)(bz_type type, const void *w, const float *x, size_t k);
+    /* BF16 weights with activations that are rounded to bf16, ties to even, and whose denormals
+     * become zero; NaN and infinities stay what they are. NULL: in f32.
+     * to_bf16: n values, and zeros up to a multiple of BZ_BF16_STEP. dot_bf16: out[r * stride_out +
+     * c] of `count` weight rows c as they are in the file and activation rows r < rows, `stride` a
+     * multiple of BZ_BF16_STEP; sums: BZ_BF16_SUMS floats at a multiple of 64 bytes. */
+    void (*to_bf16)(const float *x, uint16_t *out, size_t n);
+    void (*dot_bf16)(const void *w, size_t count, const uint16_t *x, size_t stride, size_t rows,
+                     size_t k, float *sums, float *out, size_t stride_out);
     /* out[r] = dot product of the unpacked weights with activation row r. k is a multiple of 32.
      * has_min: bz_type_has_min of the weight type. False: w.m is not read; true: no w.q is
      * negative. */
@@ -92,7 +100,10 @@ typedef struct bz_kernels {
 enum {
     BZ_PANEL = 16 /* columns of a panel */,
     BZ_PANEL_RUN = 768,
-    BZ_DOT_TILE = 6 /* dot_tile is best with multiples of this many weight rows */
+    BZ_DOT_TILE = 6, /* dot_tile is best with multiples of this many weight rows */
+    BZ_BF16_STEP = 32,
+    BZ_BF16_TILE = 48, /* and dot_bf16, with many activation rows, with these */
+    BZ_BF16_SUMS = 24 * BZ_BF16_TILE * 16
 };
 
 /* Whether the type has minima (w[i] = s*q - m with m not zero). */
@@ -104,16 +115,20 @@ bool bz_type_has_min(bz_type type);
 const bz_kernels *bz_kernels_best(const char *name);
 
 /* All tables that this processor supports, best first. */
-enum { BZ_KERNEL_TABLES = 5 };
+enum { BZ_KERNEL_TABLES = 6 };
 size_t bz_kernels_count(void);
 const bz_kernels *bz_kernels_at(size_t i);
 
 extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
-extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512, bz_kernels_amx;
-/* dot_tile_avx512.c, heads_avx512.c */
+extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512,
+    bz_kernels_avx512bf16, bz_kernels_amx;
+/* dot_tile_avx512.c, dot_bf16.c, heads_avx512.c */
 void bz_dot_tile_avx512(const float *w, size_t count, const float *x, size_t stride, size_t rows,
                         size_t k, float *out, size_t stride_out);
+void bz_to_bf16_avx512(const float *x, uint16_t *out, size_t n);
+void bz_dot_bf16_avx512(const void *w, size_t count, const uint16_t *x, size_t stride, size_t rows,
+                        size_t k, float *sums, float *out, size_t stride_out);
 void bz_scores_f16_avx512(const float *q, size_t heads, const uint8_t *keys, size_t row_bytes,
                           size_t n, size_t d, float *scores, size_t stride);
 void bz_values_f16_avx512(const float *weights, size_t stride, size_t heads, const uint8_t *values,

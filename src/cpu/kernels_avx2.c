@@ -809,13 +809,14 @@ KERNEL_TABLE(bz_kernels_avx2, "avx2", .products = &bz_products_avx2, .dot_tile =
 KERNEL_TABLE(bz_kernels_avxvnni, "avxvnni", .products = &bz_products_avxvnni, .dot_tile = dot_tile,
              .dot_halves = dot_halves);
 /* The other f32 kernels are the same: their loops are bound by loads. */
-KERNEL_TABLE(bz_kernels_avx512, "avx512", .products = &bz_products_avx512, .dot_halves = dot_halves,
-             .dot_tile = bz_dot_tile_avx512, .scores_f16 = bz_scores_f16_avx512,
-             .values_f16 = bz_values_f16_avx512);
+#define WITH_512_BITS                                                                              \
+    .dot_halves = dot_halves, .dot_tile = bz_dot_tile_avx512, .scores_f16 = bz_scores_f16_avx512,  \
+    .values_f16 = bz_values_f16_avx512
+#define WITH_BF16 WITH_512_BITS, .to_bf16 = bz_to_bf16_avx512, .dot_bf16 = bz_dot_bf16_avx512
+KERNEL_TABLE(bz_kernels_avx512, "avx512", .products = &bz_products_avx512, WITH_512_BITS);
+KERNEL_TABLE(bz_kernels_avx512bf16, "avx512bf16", .products = &bz_products_avx512, WITH_BF16);
 #if defined(BZ_OS_TILES)
-KERNEL_TABLE(bz_kernels_amx, "amx", .products = &bz_products_amx, .dot_halves = dot_halves,
-             .dot_tile = bz_dot_tile_avx512, .scores_f16 = bz_scores_f16_avx512,
-             .values_f16 = bz_values_f16_avx512);
+KERNEL_TABLE(bz_kernels_amx, "amx", .products = &bz_products_amx, WITH_BF16);
 #endif
 
 #else

@@ -36,24 +36,33 @@ bool cpu_uses_products(const cpu *c, const bz_step *step)
     return c->k->products && cpu_uses_q8(c, step);
 }
 
+bool cpu_uses_bf16(const cpu *c, const bz_step *step)
+{
+    return step->op == BZ_OP_LINEAR && !c->exact && c->k->dot_bf16 &&
+           bz_weight_of(c->weights, step->w[0])->type == BZ_BF16;
+}
+
 /* Whether that number of rows is multiplied in f32, several weight rows at once. */
 static bool by_dot_tile(const cpu *c, const bz_step *step, uint32_t rows)
 {
     return step->op == BZ_OP_LINEAR && rows > DIRECT_ROWS && c->k->dot_tile &&
-           !cpu_uses_q8(c, step);
+           !cpu_uses_q8(c, step) && !cpu_uses_bf16(c, step);
 }
 
 uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
 {
     const bz_weight_info *w = bz_weight_of(c->weights, step->w[0]);
+    const bool bf16 = cpu_uses_bf16(c, step);
     uint64_t tile;
-    if (cpu_uses_products(c, step) && rows <= BZ_FEW_ROWS && step->op == BZ_OP_LINEAR) {
+    if ((bf16 || cpu_uses_products(c, step)) && rows <= BZ_FEW_ROWS && step->op == BZ_OP_LINEAR) {
         const uint64_t least = MIN_WEIGHTS / w->ne[0], most = MAX_WEIGHTS / w->ne[0];
         tile = w->ne[1] / (TASKS_PER_THREAD * bz_pool_threads(c->pool));
         tile = (tile < least ? least : tile > most ? most : tile) / 16 * 16;
         tile = tile < 16 ? 16 : tile;
     } else if (cpu_uses_products(c, step)) {
         tile = BZ_PRODUCT_TILE;
+    } else if (bf16) {
+        tile = BZ_BF16_TILE;
     } else {
         tile = TILE_WEIGHTS / w->ne[0];
         tile = tile > w->ne[1] / MIN_TASKS ? w->ne[1] / MIN_TASKS : tile;
@@ -65,7 +74,15 @@ uint32_t cpu_weight_tile(const cpu *c, const bz_step *step, uint32_t rows)
     return (uint32_t)(tile < w->ne[1] ? tile : w->ne[1]);
 }
 
-/* ---- int8 activations ------------------------------------------------------ */
+/* ---- int8 or bf16 activations ---------------------------------------------- */
+
+/* Odd numbers of lines, so that the same value of several rows lies in different sets of a cache.
+ */
+static size_t bf16_stride(size_t k)
+{
+    const size_t steps = (k + BZ_BF16_STEP - 1) / BZ_BF16_STEP;
+    return (steps | 1) * BZ_BF16_STEP;
+}
 
 /* An expert product whose slots have their own inputs quantizes each slot as a row. */
 static uint32_t parts_per_row(const cpu *c, const bz_step *s)
@@ -110,9 +127,13 @@ static size_t row_q8_bytes(size_t k)
     return k + k / 32 * sizeof(float) + k / 16 * sizeof(float);
 }
 
-size_t cpu_q8_bytes(const cpu *c, size_t k, uint32_t rows)
+size_t cpu_q8_bytes(const cpu *c, const bz_step *s, uint32_t rows)
 {
     const bz_products *p = c->k->products;
+    const size_t k = (size_t)bz_weight_of(c->weights, s->w[0])->ne[0];
+    if (cpu_uses_bf16(c, s)) {
+        return rows * bf16_stride(k) * sizeof(uint16_t);
+    }
     const size_t one_by_one = rows * row_q8_bytes(k);
     const size_t blocks = p ? blocks_of(p, rows) * p->block_bytes(k) : 0;
     return blocks > one_by_one ? blocks : one_by_one;
@@ -122,6 +143,11 @@ void cpu_quantize(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
 {
     const bz_step *s = job->step;
     size_t k = (size_t)bz_weight_of(c->weights, s->w[0])->ne[0];
+    if (cpu_uses_bf16(c, s)) {
+        uint16_t *rows = (uint16_t *)(void *)c->q8_memory;
+        c->k->to_bf16(cpu_row(c, s->in[0], task), rows + task * bf16_stride(k), k);
+        return;
+    }
     if (in_blocks(c, s)) {
         quantize_block(c, s, k, task, &c->scratch[worker]);
         return;
@@ -230,6 +256,12 @@ void cpu_linear(cpu *c, const cpu_job *job, uint32_t task, unsigned worker)
         return;
     }
     uint32_t rows = cpu_rows_of(c, s->out[0]);
+    if (cpu_uses_bf16(c, s)) {
+        c->k->dot_bf16(blocks, count, (const uint16_t *)(const void *)c->q8_memory, bf16_stride(k),
+                       rows, k, scratch->values, cpu_row(c, s->out[0], 0) + first,
+                       cpu_info(c, s->out[0])->stride);
+        return;
+    }
     if (by_dot_tile(c, s, rows)) {
         linear_tile(c, job, first, count, blocks, scratch);
         return;

@@ -1,6 +1,7 @@
 /* Lowers a plan to jobs. Most steps are one job. The input of a product with int8 activations is
- * quantized by a job before it (once per input, however many products read it), and route is
- * followed by a job that groups rows by expert. All memory of a pass is reserved here. */
+ * quantized by a job before it (once per input, however many products read it), rounded to bf16
+ * likewise, and route is followed by a job that groups rows by expert. All memory of a pass is
+ * reserved here. */
 #include "cpu/schedule.h"
 
 #include <stdlib.h>
@@ -37,8 +38,14 @@ static void need_scratch(needs *need, size_t floats)
     need->tile_weights = floats > need->tile_weights ? floats : need->tile_weights;
 }
 
-/* Appends the jobs of one step. *quantized: the tensor whose int8 form is in memory. */
-static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quantized, needs *need)
+/* Activations rounded for products. */
+typedef struct rounded {
+    uint32_t tensor; /* whose rows are in memory; 0: none */
+    bool bf16;
+} rounded;
+
+/* Appends the jobs of one step. *have: what is in memory before it, and after it. */
+static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, rounded *have, needs *need)
 {
     const bz_plan *plan = s->plan;
     cpu_job job = {.step = step, .ends_step = true, .tasks = cpu_tasks_rows};
@@ -151,12 +158,13 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
         }
         uint32_t slots = step->op == BZ_OP_EXPERT_LINEAR ? step->experts_used : 1;
         uint32_t rows = bz_plan_rows_of(plan, step->in[0]) * slots;
-        if (cpu_uses_q8(c, step)) {
-            if (*quantized != step->in[0].id) {
+        const bool bf16 = cpu_uses_bf16(c, step);
+        if (bf16 || cpu_uses_q8(c, step)) {
+            if (have->tensor != step->in[0].id || have->bf16 != bf16) {
                 push(s, (cpu_job){.step = step, .run = cpu_quantize, .tasks = cpu_tasks_quantize});
-                *quantized = step->in[0].id;
+                *have = (rounded){step->in[0].id, bf16};
             }
-            const size_t bytes = cpu_q8_bytes(c, k, rows);
+            const size_t bytes = cpu_q8_bytes(c, step, rows);
             need->q8_bytes = bytes > need->q8_bytes ? bytes : need->q8_bytes;
             need->q8_rows = max_u32(need->q8_rows, rows);
         }
@@ -164,6 +172,8 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, uint32_t *quan
         if (cpu_uses_products(c, step)) {
             need->k = k > need->k ? k : need->k;
             need_scratch(need, BZ_PRODUCT_TILE * k);
+        } else if (bf16) {
+            need_scratch(need, BZ_BF16_SUMS);
         } else {
             need_scratch(need, job.tile * k);
         }
@@ -301,11 +311,11 @@ bz_status cpu_prepare(bz_backend *b, const bz_plan *plan, bz_schedule **out, bz_
     cpu *c = (cpu *)(void *)b;
     bz_schedule *s = calloc(1, sizeof *s);
     needs need = {.arena = plan->arena_bytes, .shared = bz_plan_shared_bytes(plan)};
-    uint32_t quantized = 0;
+    rounded have = {0};
     bool ok = s && (s->jobs = calloc(2 * plan->n_steps, sizeof *s->jobs)) != NULL;
     for (size_t i = 0; ok && i < plan->n_steps; i++) {
         s->plan = plan;
-        ok = add_step(c, s, &plan->steps[i], &quantized, &need);
+        ok = add_step(c, s, &plan->steps[i], &have, &need);
     }
     if (!ok || !reserve(c, &need)) {
         cpu_release(b, s);

@@ -30,7 +30,7 @@ def as_text():
     out, err = doctor()
     need(err == "", err)
     need(out.startswith("bezel "), out)
-    for pattern in (r"^  processor  \S", r"^  cores +\d+ usable$", r"^  features +\S", r"^  kernels +(amx|avx512|avxvnni|avx2|i8mm|dotprod|neon|plain)$", r"^  memory +[\d.]+ GB",
+    for pattern in (r"^  processor  \S", r"^  cores +\d+ usable$", r"^  features +\S", r"^  kernels +(amx|avx512bf16|avx512|avxvnni|avx2|i8mm|dotprod|neon|plain)$", r"^  memory +[\d.]+ GB",
                     r"^  bandwidth +[\d.]+ GB/s", r"^  store +\S", r"^  disk +[\d.]+ .?B free in ", r"^  gpu +none: ", r"^  editing +\S"):
         need(re.search(pattern, out, re.M), f"{pattern}: {out}")
 
@@ -38,7 +38,7 @@ def as_text():
 def as_json():
     got = json.loads(doctor("--json")[0])
     need(got["cores"] >= 1 and got["cores"] <= (os.cpu_count() or 1), str(got))
-    need(got["kernels"] in ("amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "plain"), str(got))
+    need(got["kernels"] in ("amx", "avx512bf16", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "plain"), str(got))
     need(got["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), str(got))
     need(0 < got["memory_available_bytes"] <= got["memory_bytes"], str(got))
     need(1e8 < got["memory_bytes_per_s"] < 1e13, str(got))
