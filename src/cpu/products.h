@@ -115,7 +115,7 @@ static inline void bz_product_block_group(const bz_product_block *b, const bz_q8
 }
 
 /* bz_products.arrange_in_block in plain C, by four and by eight values, and for AVX-512 (in
- * products_256.h). */
+ * products_256_many.h). */
 void bz_product_arrange(const bz_q8 *x, size_t k, size_t slot, void *block);
 void bz_product_arrange_eights(const bz_q8 *x, size_t k, size_t slot, void *block);
 void bz_product_arrange_plus_128(const bz_q8 *x, size_t k, size_t slot, void *block);
