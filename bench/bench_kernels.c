@@ -28,6 +28,9 @@ typedef struct bench {
     uint8_t *arranged; /* [BZ_FEW_ROWS] of products.h */
     uint8_t *blocks;   /* [MANY_ROWS] activations in blocks */
     float *many;       /* [MANY_ROWS][n] */
+    uint16_t *bf16;    /* [MANY_ROWS][bf16_stride] */
+    size_t bf16_stride;
+    float *sums;
 } bench;
 
 static double now(void)
@@ -70,6 +73,12 @@ static void products(bench *b)
     }
 }
 
+static void bf16(bench *b)
+{
+    b->kernels->dot_bf16(b->weights, b->n, b->bf16, b->bf16_stride, b->rows, b->k, b->sums, b->many,
+                         b->n);
+}
+
 static void unpack_only(bench *b)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -109,10 +118,38 @@ static void *alloc(size_t bytes)
     return p;
 }
 
-static void run_products(bench *b)
+/* A line: for several numbers of rows. */
+static void print_rows(void (*pass)(bench *), bench *b)
 {
     static const size_t rows[] = {1, 2, 8, 16, MANY_ROWS};
     const double ops = 2.0 * (double)(b->n * b->k) * 1e-9;
+    printf("%-7s", bz_type_of((uint32_t)b->type)->name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        b->rows = rows[i];
+        const double t = best(pass, b);
+        if (i == 0)
+            printf("  %7.2f GB/s", (double)(b->n * b->row_bytes) * 1e-9 / t);
+        printf("  %7.1f", ops * (double)b->rows / t);
+    }
+    printf("\n");
+}
+
+static void run_bf16(bench *b)
+{
+    b->bf16_stride = b->k + BZ_BF16_STEP;
+    b->bf16 = alloc(MANY_ROWS * b->bf16_stride * sizeof *b->bf16);
+    b->sums = alloc(BZ_BF16_SUMS * sizeof *b->sums);
+    b->many = alloc(MANY_ROWS * b->n * sizeof(float));
+    for (size_t r = 0; r < MANY_ROWS; r++)
+        b->kernels->to_bf16(b->x + r % MAX_ROWS * b->k, b->bf16 + r * b->bf16_stride, b->k);
+    print_rows(bf16, b);
+    free(b->many);
+    free(b->sums);
+    free(b->bf16);
+}
+
+static void run_products(bench *b)
+{
     const bz_products *p = b->kernels->products;
     b->rows16 = (bz_w8){alloc(16 * b->k), alloc(b->k * sizeof(float)), alloc(b->k * sizeof(float))};
     b->packed = alloc(p->panel_bytes(b->k));
@@ -124,15 +161,7 @@ static void run_products(bench *b)
     for (size_t r = 0; r < MANY_ROWS; r++)
         p->arrange_in_block(&b->q[r % MAX_ROWS], b->k, r % p->block_rows,
                             b->blocks + r / p->block_rows * p->block_bytes(b->k));
-    printf("%-7s", bz_type_of((uint32_t)b->type)->name);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        b->rows = rows[i];
-        const double t = best(products, b);
-        if (i == 0)
-            printf("  %7.2f GB/s", (double)(b->n * b->row_bytes) * 1e-9 / t);
-        printf("  %7.1f", ops * (double)b->rows / t);
-    }
-    printf("\n");
+    print_rows(products, b);
     free(b->many);
     free(b->blocks);
     free(b->arranged);
@@ -179,6 +208,8 @@ static void run(const bz_kernels *kernels, bool by_products, bz_type type, size_
     double ops = 2.0 * (double)(b.n * k) * 1e-9, giga = (double)bytes * 1e-9;
     if (by_products && quantized)
         run_products(&b);
+    if (by_products && type == BZ_BF16 && kernels->dot_bf16)
+        run_bf16(&b);
     if (!by_products)
         printf("%-7s", info->name);
     for (size_t rows = 1; !by_products && rows <= MAX_ROWS; rows += MAX_ROWS - 1) {
@@ -237,7 +268,7 @@ int main(int argc, char **argv)
     }
     if (!kernels->products)
         return 0;
-    printf("\nint8, straight from the blocks (products.h)\n");
+    printf("\nint8, straight from the blocks (products.h), and bf16\n");
     printf("type            1 row   Gop/s  2 rows   8 rows  16 rows  %d rows\n", MANY_ROWS);
     for (uint32_t id = 0; id < BZ_TYPE_END; id++) {
         const bz_type_info *info = bz_type_of(id);
