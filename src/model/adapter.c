@@ -105,6 +105,23 @@ static weight_kind kind_of(const bz_text_model *m, uint32_t id)
                                                                     : NO_PRODUCT;
 }
 
+bool bz_is_table(const bz_text_model *m, bz_weight w)
+{
+    return kind_of(m, w.id) == TABLE;
+}
+
+bz_weight bz_input_group(const bz_text_model *m, bz_weight w)
+{
+    const uint32_t layer = bz_weight_of(&m->weights.table, w)->layer;
+    if (!layer) {
+        return w;
+    }
+    const bz_layer_weights *l = &m->weights.layer[layer - 1];
+    return w.id == l->attn_k.id || w.id == l->attn_v.id ? l->attn_q
+           : w.id == l->ffn_up.id                       ? l->ffn_gate
+                                                        : w;
+}
+
 /* The weight of that name, or none. */
 static bz_weight find_weight(const bz_text_model *m, const char *name)
 {

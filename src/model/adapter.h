@@ -31,6 +31,12 @@ bz_status bz_pairs_read(bz_pairs *out, const bz_text_model *m, const bz_files *f
                         const bz_gguf *adapter, bz_error *err);
 void bz_pairs_free(bz_pairs *pairs);
 
+/* The first of the model's weights that are multiplied with the same input as w, w itself where no
+ * other is. */
+bz_weight bz_input_group(const bz_text_model *m, bz_weight w);
+/* Are rows of it looked up, not multiplied? */
+bool bz_is_table(const bz_text_model *m, bz_weight w);
+
 /* The factor of a pair's product, without the user's scale: alpha / r, or 1 without alpha. */
 float bz_pair_factor(const bz_pairs *pairs, const bz_pair *pair);
 

@@ -19,8 +19,7 @@ bz_tensor bz_record_moe(bz_plan *p, const bz_text_model *m, const bz_layer_weigh
 
     bz_tensor r = bz_rms_norm(p, h, BZ_NO_WEIGHT, d, c->eps, "router_norm");
     r = bz_mul_vector(p, r, w->router_scale, (float)(1.0 / sqrt(d)), "router_input");
-    bz_tensor logits = bz_linear(p, r, w->router, "router_logits");
-    logits = bz_adapt_linear(p, m, logits, r, w->router);
+    bz_tensor logits = bz_adapted_linear(p, m, r, w->router, "router_logits");
     bz_route(p, logits, k, &ids, &weights, "router");
 
     bz_tensor u = bz_rms_norm(p, h, w->pre_ffw_norm_2, d, c->eps, "pre_ffw_norm_2");

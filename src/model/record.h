@@ -30,11 +30,20 @@ bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint
 bz_tensor bz_record_moe(bz_plan *p, const bz_text_model *m, const bz_layer_weights *w, bz_tensor h);
 
 /* What the session's adapters add (low_rank.c): y, computed from x with the weight w, becomes
- * y + sum of scale * b (a x). Recorded after the products that share x, so that back ends can still
- * compute those together. linear: y = w x. experts: x [n][d], or a part for each of `used` slots.
- * embed: y = scale * row of the table; soft: rows with a soft token stay as they are. */
-bz_tensor bz_adapt_linear(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_tensor x,
+ * y + scale * b (a x).
+ *
+ * Products that share an input x have one product with a, bz_low_rank_input, recorded before them;
+ * w: their weights, some of which may be absent. bz_adapt_linear comes after all of them, so that
+ * back ends can still compute them together. Without adapters neither records anything. */
+bz_tensor bz_low_rank_input(bz_plan *p, const bz_text_model *m, bz_tensor x, const bz_weight *w,
+                            uint32_t n);
+bz_tensor bz_adapt_linear(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_tensor low,
                           bz_weight w);
+/* y = w x, adapted, where no other product reads x. */
+bz_tensor bz_adapted_linear(bz_plan *p, const bz_text_model *m, bz_tensor x, bz_weight w,
+                            const char *name);
+/* experts: x [n][d], or a part for each of `used` slots. embed: y = scale * row of the table; soft:
+ * rows with a soft token stay as they are. */
 bz_tensor bz_adapt_experts(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_tensor x,
                            bz_tensor ids, bz_weight w, uint32_t used);
 bz_tensor bz_adapt_embed(bz_plan *p, const bz_text_model *m, bz_tensor y, bz_weight table,

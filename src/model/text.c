@@ -21,10 +21,18 @@
 
 /* ---- one layer ------------------------------------------------------------- */
 
+/* What adapters multiply the normed input a of attention with, before its products. */
+static bz_tensor attention_input(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a)
+{
+    const bz_layer_weights *w = &m->weights.layer[i];
+    const bz_weight products[] = {w->attn_q, w->attn_k, w->attn_v};
+    return bz_low_rank_input(p, m, a, products, sizeof products / sizeof *products);
+}
+
 /* K and V of the normed input a [n][d] into the layer's cache. q: the queries, computed from a as
- * well and not adapted yet; or none. Returns them adapted. */
-static bz_tensor keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, bz_tensor q,
-                      const bz_ropes *rope)
+ * well and not adapted yet; or none. Returns them adapted. low: attention_input. */
+static bz_tensor keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor a, bz_tensor low,
+                      bz_tensor q, const bz_ropes *rope)
 {
     const bz_layer_config *l = &m->config.layer[i];
     const bz_layer_weights *w = &m->weights.layer[i];
@@ -33,9 +41,9 @@ static bz_tensor keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor 
 
     bz_tensor k = bz_linear(p, a, w->attn_k, "k_proj");
     bz_tensor v = w->attn_v.id ? bz_linear(p, a, w->attn_v, "v_proj") : BZ_NO_TENSOR;
-    q = q.id ? bz_adapt_linear(p, m, q, a, w->attn_q) : q;
-    k = bz_adapt_linear(p, m, k, a, w->attn_k);
-    v = w->attn_v.id ? bz_adapt_linear(p, m, v, a, w->attn_v) : k; /* K before norm and rope */
+    q = q.id ? bz_adapt_linear(p, m, q, low, w->attn_q) : q;
+    k = bz_adapt_linear(p, m, k, low, w->attn_k);
+    v = w->attn_v.id ? bz_adapt_linear(p, m, v, low, w->attn_v) : k; /* K before norm and rope */
     k = bz_rms_norm(p, k, w->attn_k_norm, D, eps, "k_norm");
     k = bz_rope(p, k, l->sliding ? rope->sliding : rope->full, D, "k_rope");
     if (!m->config.embedding.raw_values) {
@@ -48,10 +56,9 @@ static bz_tensor keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor 
 void bz_record_keys(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
                     const bz_ropes *rope)
 {
-    keys(p, m, i,
-         bz_rms_norm(p, x, m->weights.layer[i].attn_norm, m->config.width, m->config.eps,
-                     "attn_norm"),
-         BZ_NO_TENSOR, rope);
+    bz_tensor a = bz_rms_norm(p, x, m->weights.layer[i].attn_norm, m->config.width, m->config.eps,
+                              "attn_norm");
+    keys(p, m, i, a, attention_input(p, m, i, a), BZ_NO_TENSOR, rope);
 }
 
 /* a [n][d], normed -> [n][d] */
@@ -65,8 +72,8 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     bz_tensor angles = l->sliding ? rope->sliding : rope->full;
     bz_cache cache = m->cache_of[i];
 
-    bz_tensor q = bz_linear(p, a, w->attn_q, "q_proj");
-    q = l->owns_kv ? keys(p, m, i, a, q, rope) : bz_adapt_linear(p, m, q, a, w->attn_q);
+    bz_tensor low = attention_input(p, m, i, a), q = bz_linear(p, a, w->attn_q, "q_proj");
+    q = l->owns_kv ? keys(p, m, i, a, low, q, rope) : bz_adapt_linear(p, m, q, low, w->attn_q);
     q = bz_rms_norm(p, q, w->attn_q_norm, D, eps, "q_norm");
     if (role == BZ_LAYER_OF_TEXTS && m->config.embedding.query_scale != 1.0f) {
         q = bz_multiply(p, q, m->config.embedding.query_scale, "q_scaled");
@@ -81,18 +88,18 @@ static bz_tensor attention(bz_plan *p, const bz_text_model *m, uint32_t i, bz_te
     } else if (role != BZ_LAYER_OF_CANVAS) {
         bz_last_image_attention(p, l->sliding ? m->sliding_image : m->full_image);
     }
-    return bz_adapt_linear(p, m, bz_linear(p, o, w->attn_output, "attn_out"), o, w->attn_output);
+    return bz_adapted_linear(p, m, o, w->attn_output, "attn_out");
 }
 
 /* The dense FFN: down(gelu(gate u) * (up u)), u [n][d] -> [n][d]. */
 static bz_tensor ffn(bz_plan *p, const bz_text_model *m, const bz_layer_weights *w, bz_tensor u)
 {
+    bz_tensor low = bz_low_rank_input(p, m, u, (const bz_weight[]){w->ffn_gate, w->ffn_up}, 2);
     bz_tensor gate = bz_linear(p, u, w->ffn_gate, "mlp_gate");
     bz_tensor up = bz_linear(p, u, w->ffn_up, "mlp_up");
-    gate = bz_adapt_linear(p, m, gate, u, w->ffn_gate);
-    up = bz_adapt_linear(p, m, up, u, w->ffn_up);
-    bz_tensor act = bz_geglu(p, gate, up, "mlp_act");
-    return bz_adapt_linear(p, m, bz_linear(p, act, w->ffn_down, "mlp_out"), act, w->ffn_down);
+    gate = bz_adapt_linear(p, m, gate, low, w->ffn_gate);
+    up = bz_adapt_linear(p, m, up, low, w->ffn_up);
+    return bz_adapted_linear(p, m, bz_geglu(p, gate, up, "mlp_act"), w->ffn_down, "mlp_out");
 }
 
 bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_tensor x,
@@ -120,10 +127,9 @@ bz_tensor bz_record_layer(bz_plan *p, const bz_text_model *m, uint32_t i, bz_ten
     bz_tensor y = bz_add(p, h, f, 1.0f, "ffn_residual");
 
     if (P) {
-        bz_tensor g = bz_linear(p, y, w->inp_gate, "ple_gate");
-        g = bz_adapt_linear(p, m, g, y, w->inp_gate);
-        bz_tensor act = bz_geglu(p, g, bz_columns(p, ple, i * P, P), "ple_act");
-        g = bz_adapt_linear(p, m, bz_linear(p, act, w->proj, "ple_proj"), act, w->proj);
+        bz_tensor g = bz_adapted_linear(p, m, y, w->inp_gate, "ple_gate");
+        g = bz_geglu(p, g, bz_columns(p, ple, i * P, P), "ple_act");
+        g = bz_adapted_linear(p, m, g, w->proj, "ple_proj");
         g = bz_rms_norm(p, g, w->post_norm, d, eps, "ple_norm");
         y = bz_add(p, y, g, 1.0f, "ple_residual");
     }
@@ -144,8 +150,7 @@ static bz_tensor per_layer_inputs(bz_plan *p, const bz_text_model *m, bz_tensor 
     const float scale = sqrtf((float)c->ple_width);
     bz_tensor token = bz_embed(p, w->per_layer_token_embd, scale, "ple_token");
     token = bz_adapt_embed(p, m, token, w->per_layer_token_embd, scale, false);
-    bz_tensor context = bz_linear(p, x, w->per_layer_model_proj, "ple_model_proj");
-    context = bz_adapt_linear(p, m, context, x, w->per_layer_model_proj);
+    bz_tensor context = bz_adapted_linear(p, m, x, w->per_layer_model_proj, "ple_model_proj");
     /* The reference multiplies by 1/sqrt(d) before the norm. The norm cancels that factor except
      * for eps, so a norm with d * eps gives the same result. */
     context = bz_rms_norm(p, context, w->per_layer_proj_norm, c->ple_width,
@@ -178,9 +183,9 @@ bz_tensor bz_record_logits(bz_plan *p, const bz_text_model *m, bz_tensor x, uint
     x = bz_take_rows_from(p, x, first_row, "last_hidden");
     x = bz_rms_norm(p, x, m->weights.output_norm, c->width, c->eps, "final_norm");
     const bz_weight head = m->weights.output;
-    bz_tensor z = bz_linear(p, x, head, "lm_head");
     /* Where the embeddings are the output matrix, too, adapters change the embeddings only. */
-    bz_tensor y = head.id == m->weights.token_embd.id ? z : bz_adapt_linear(p, m, z, x, head);
+    bz_tensor y = head.id == m->weights.token_embd.id ? bz_linear(p, x, head, "lm_head")
+                                                      : bz_adapted_linear(p, m, x, head, "lm_head");
     y = c->softcap > 0 ? bz_softcap(p, y, c->softcap, "logits") : y;
     if (m->assistant && p->out_rows <= BZ_SHARED_ROWS) { /* what a drafter begins with */
         bz_share(p, x, bz_shared_tensor(p, c->width, false), "state");

@@ -6,18 +6,18 @@
 #include "model/weights.h"
 #include "plan/plan.h"
 
-/* What an adapter adds to the product with one weight: scale * b (a x). Both are in the table that
- * the plans are recorded with. */
+/* What the adapters of a session add to the product with one weight: scale * b t, where t are the
+ * columns from `first` on of a x. Products of one input have one a. Both tensors are in the table
+ * that the plans are recorded with. */
 typedef struct bz_low_rank {
-    bz_weight a; /* [in, r]; of a table of embeddings [r, V]; of experts [in, r, E] */
-    bz_weight b; /* in panels: see bz_add_low_rank */
+    bz_weight a; /* [in, R]; of a table of embeddings [r, V]; of experts [in, r, E] */
+    bz_weight b; /* in panels: see bz_add_low_rank; none: nothing is added */
+    uint32_t first;
     float scale;
 } bz_low_rank;
 
-/* Of all adapters of a session, in the order in which they were given. */
 typedef struct bz_low_ranks {
-    const bz_low_rank *list;
-    const uint32_t *first; /* [n + 1] index into list, by the number of the weight */
+    const bz_low_rank *of; /* [n] by the number of the weight, less 1 */
     uint32_t n;            /* weights of the model */
 } bz_low_ranks;
 

@@ -1,17 +1,11 @@
-/* Opens adapters. Their tensors are converted to f32 once: a stays in rows, b becomes panels of 16
- * outputs, which CPU and GPU read without a stride. */
+/* Opens adapters. */
 #include "session/adapter.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/options.h"
 #include "model/bind.h"
-
-enum { PANEL = BZ_LOW_RANK_PANEL };
 
 bz_adapter *bz_adapter_hold(bz_adapter *a)
 {
@@ -33,6 +27,7 @@ void bz_adapter_free(bz_adapter *a)
         free(a->bytes[i]);
     }
     free(a->bytes);
+    free(a->ranks);
     bz_bind_free(&a->table);
     bz_pairs_free(&a->pairs);
     free(a->name);
@@ -41,111 +36,29 @@ void bz_adapter_free(bz_adapter *a)
 
 /* ---- converting ------------------------------------------------------------------------- */
 
-static bz_status not_finite(const bz_gguf_tensor *t, bz_error *err)
-{
-    return bz_fail(err, BZ_BAD_FILE,
-                   "The adapter's tensor %.*s holds a value that is not a finite number.",
-                   (int)t->name.len, t->name.data);
-}
-
-static bool all_finite(const float *values, size_t n)
-{
-    bool finite = true;
-    for (size_t i = 0; i < n; i++) {
-        finite = finite && isfinite(values[i]);
-    }
-    return finite;
-}
-
-/* Makes room for the next tensor of the table; NULL: no memory. */
-static float *add_tensor(bz_adapter *a, const bz_gguf_tensor *t, const uint64_t ne[3],
-                         uint32_t layer)
-{
-    char name[160];
-    uint64_t bytes = sizeof(float);
-    for (int i = 0; i < 3; i++) {
-        if (__builtin_mul_overflow(bytes, ne[i], &bytes)) {
-            return NULL;
-        }
-    }
-    float *values = bz_alloc(bytes);
-    snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.data);
-    const bz_weight w = values
-                            ? bz_bind_add(&a->table, &(bz_weight_info){.name = name,
-                                                                       .type = BZ_F32,
-                                                                       .ne = {ne[0], ne[1], ne[2]},
-                                                                       .size = bytes,
-                                                                       .layer = layer})
-                            : BZ_NO_WEIGHT;
-    if (!w.id) {
-        free(values);
-        return NULL;
-    }
-    a->bytes[w.id - 1] = (uint8_t *)values;
-    a->total_bytes += bytes;
-    return values;
-}
-
-/* Values of a tensor as they are, row after row. */
-static bz_status convert_rows(bz_adapter *a, const bz_gguf_tensor *t, const uint8_t *file,
-                              uint32_t layer, bz_error *err)
-{
-    float *values = add_tensor(a, t, t->ne, layer);
-    if (!values) {
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the adapter.");
-    }
-    const size_t n = (size_t)(t->ne[0] * t->ne[1] * t->ne[2]);
-    bz_dequantize((bz_type)t->type, file + t->offset, values, n);
-    return all_finite(values, n) ? BZ_OK : not_finite(t, err);
-}
-
-/* b: [r, out, E] in the file, [PANEL, r, E * panels] in memory, zeros after the last output. */
-static bz_status convert_panels(bz_adapter *a, const bz_pair *p, const uint8_t *file,
-                                uint32_t layer, bz_error *err)
-{
-    const uint64_t panels = (p->out + PANEL - 1) / PANEL, experts = p->b->ne[2];
-    const uint64_t ne[3] = {PANEL, p->rank, experts * panels};
-    const size_t row_bytes = bz_row_bytes((bz_type)p->b->type, p->rank);
-    float *values = add_tensor(a, p->b, ne, layer), *row = malloc(p->rank * sizeof *row);
-    bz_status status =
-        values && row ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the adapter.");
-    if (values) {
-        memset(values, 0, (size_t)(ne[0] * ne[1] * ne[2]) * sizeof *values);
-    }
-    for (uint64_t r = 0; r < experts * p->out && status == BZ_OK; r++) {
-        const uint64_t expert = r / p->out, out = r % p->out;
-        float *to =
-            values + (size_t)((expert * panels + out / PANEL) * p->rank * PANEL + out % PANEL);
-        bz_dequantize((bz_type)p->b->type, file + p->b->offset + r * row_bytes, row, p->rank);
-        status = all_finite(row, p->rank) ? BZ_OK : not_finite(p->b, err);
-        for (uint32_t j = 0; j < p->rank; j++) {
-            to[(size_t)j * PANEL] = row[j];
-        }
-    }
-    free(row);
-    return status;
-}
-
 /* Pairs without effect are checked by their header only, and dropped. */
 static bz_status convert(bz_adapter *a, const uint8_t *file, bz_error *err)
 {
-    bz_status status = BZ_OK;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < a->pairs.n && status == BZ_OK; i++) {
-        bz_pair p = a->pairs.list[i];
-        if (!p.weight.id) {
-            continue;
+    const uint32_t n_weights = a->model->text.weights.table.n;
+    uint32_t *ranks = calloc((size_t)n_weights + 1, sizeof *ranks), n = 0;
+    if (!ranks) {
+        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the adapter.");
+    }
+    for (uint32_t i = 0; i < a->pairs.n; i++) {
+        const bz_pair *p = &a->pairs.list[i];
+        if (p->weight.id) {
+            ranks[p->weight.id - 1] = bz_adapter_rank(p->rank);
+            a->pairs.list[n++] = *p;
         }
-        const uint32_t layer = bz_weight_of(&a->model->text.weights.table, p.weight)->layer;
-        status = convert_rows(a, p.a, file, layer, err);
-        if (status == BZ_OK) {
-            status = convert_panels(a, &p, file, layer, err);
-        }
-        p.a = p.b = NULL;
-        a->pairs.list[n++] = p;
     }
     a->idle = a->pairs.idle;
     a->pairs.n = n;
+    bz_status status = bz_adapter_make_tensors(a, ranks, err);
+    for (uint32_t i = 0; i < n && status == BZ_OK; i++) {
+        status = bz_adapter_fill(a, &a->pairs.list[i], file, err);
+        a->pairs.list[i].a = a->pairs.list[i].b = NULL;
+    }
+    free(ranks);
     return status;
 }
 
@@ -164,9 +77,7 @@ static bz_status read_adapter(bz_adapter *a, const uint8_t *bytes, size_t n, bz_
     bz_gguf_get_str(bz_gguf_find(&gguf, "general.name"), &name);
     if (status == BZ_OK) {
         a->name = malloc(name.len + 1);
-        a->bytes = calloc(2 * (size_t)a->pairs.n + 1, sizeof *a->bytes);
-        status = a->name && a->bytes ? BZ_OK
-                                     : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the adapter.");
+        status = a->name ? BZ_OK : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the adapter.");
     }
     if (status == BZ_OK) {
         memcpy(a->name, name.data, name.len);

@@ -8,8 +8,7 @@
 #include "plan/backend.h"
 #include "session/model.h"
 
-/* An adapter's tensors as they are multiplied: pair i has a in tensor 2i of the table, b, as
- * panels, in tensor 2i + 1; all F32. */
+/* An adapter, with its tensors as they are multiplied (adapter_tensors.c). */
 struct bz_adapter {
     atomic_uint references;
     const bz_model *model;
@@ -17,7 +16,8 @@ struct bz_adapter {
     bz_pairs pairs; /* their file is not in memory any more; without those that change nothing */
     uint32_t idle;
     bz_weights table;
-    uint8_t **bytes; /* [table.n], owned */
+    uint8_t **bytes;    /* [table.n], owned */
+    bz_low_rank *ranks; /* [weights of the model]; a and b are numbers in the table */
     uint64_t total_bytes;
     uint8_t hash[BZ_SHA256_BYTES]; /* of the file */
     bz_gpu_model *gpu;             /* the tensors on a device; NULL: not there */
@@ -25,14 +25,25 @@ struct bz_adapter {
 
 bz_adapter *bz_adapter_hold(bz_adapter *a);
 
+/* Tensors of zeros for ranks[i] of weight i + 1 of the model; 0: it is not adapted. */
+bz_status bz_adapter_make_tensors(bz_adapter *a, const uint32_t *ranks, bz_error *err);
+uint32_t bz_adapter_rank(uint32_t rank); /* in memory, of a pair of that rank */
+/* The tensors of a pair, from the bytes of its file. */
+bz_status bz_adapter_fill(bz_adapter *a, const bz_pair *p, const uint8_t *file, bz_error *err);
+/* One that does what n do together with these scales. */
+bz_status bz_adapter_combine(bz_adapter **out, const bz_model *model, const bz_adapter_use *uses,
+                             uint32_t n, bz_error *err);
+
 /* Adapters with their scales, and what plans and back ends need to compute with them. Immutable,
- * shared by a session and its forks. */
+ * shared by a session and its forks. Several are combined, so that they cost no more products than
+ * one. */
 typedef struct bz_adapter_set {
     atomic_uint references;
     bz_adapter_use *uses; /* [n]; held */
     uint32_t n;
+    bz_adapter *all;    /* the only one, or all in one; held */
     bz_text_model text; /* the model's, with the table below and these adapters; borrows the rest */
-    bz_weights table;   /* tensors of the model, then of each adapter; names are borrowed */
+    bz_weights table;   /* tensors of the model, then those of `all`; names are borrowed */
     const uint8_t **bytes; /* [table.n] */
     bz_low_ranks ranks;
     uint8_t hash[BZ_SHA256_BYTES];

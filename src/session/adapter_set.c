@@ -25,11 +25,11 @@ void bz_adapter_set_free(bz_adapter_set *set)
     for (uint32_t i = 0; i < set->n; i++) {
         bz_adapter_free(set->uses[i].adapter);
     }
+    bz_adapter_free(set->all);
     free(set->uses);
     free(set->table.info);
     free((void *)set->bytes);
-    free((void *)set->ranks.list);
-    free((void *)set->ranks.first);
+    free((void *)set->ranks.of);
     free(set);
 }
 
@@ -52,44 +52,29 @@ const bz_text_model *bz_adapted_text(const bz_model *model, const bz_adapter_set
 /* Tensors of the adapters after those of the model. */
 static void fill_table(bz_adapter_set *set, const bz_model *model)
 {
-    const bz_weights *base = &model->text.weights.table;
+    const bz_weights *base = &model->text.weights.table, *more = &set->all->table;
     memcpy(set->table.info, base->info, base->n * sizeof *base->info);
+    memcpy(set->table.info + base->n, more->info, more->n * sizeof *more->info);
     for (uint32_t i = 0; i < base->n; i++) {
         set->bytes[i] = model->weight_bytes[i];
     }
-    uint32_t at = base->n;
-    for (uint32_t k = 0; k < set->n; k++) {
-        const bz_adapter *a = set->uses[k].adapter;
-        memcpy(set->table.info + at, a->table.info, a->table.n * sizeof *a->table.info);
-        for (uint32_t i = 0; i < a->table.n; i++) {
-            set->bytes[at++] = a->bytes[i];
-        }
+    for (uint32_t i = 0; i < more->n; i++) {
+        set->bytes[base->n + i] = set->all->bytes[i];
     }
-    set->table.n = set->table.cap = at;
+    set->table.n = set->table.cap = base->n + more->n;
 }
 
-/* The pairs by the weight that they change, in the order of the adapters. */
-static void fill_ranks(bz_adapter_set *set, bz_low_rank *list, uint32_t *first, uint32_t n_base)
+static void fill_ranks(bz_adapter_set *set, bz_low_rank *of, uint32_t n_base)
 {
-    uint32_t n = 0;
-    for (uint32_t w = 0; w < n_base; w++) {
-        first[w] = n;
-        uint32_t tensors = n_base; /* before the adapter's own */
-        for (uint32_t k = 0; k < set->n; k++) {
-            const bz_adapter *a = set->uses[k].adapter;
-            for (uint32_t i = 0; i < a->pairs.n; i++) {
-                const bz_pair *p = &a->pairs.list[i];
-                if (p->weight.id == w + 1) {
-                    list[n++] = (bz_low_rank){{tensors + 2 * i + 1},
-                                              {tensors + 2 * i + 2},
-                                              set->uses[k].scale * bz_pair_factor(&a->pairs, p)};
-                }
-            }
-            tensors += a->table.n;
+    for (uint32_t i = 0; i < n_base; i++) {
+        of[i] = set->all->ranks[i];
+        if (of[i].b.id) {
+            of[i].a.id += n_base;
+            of[i].b.id += n_base;
+            of[i].scale *= set->n == 1 ? set->uses[0].scale : 1;
         }
     }
-    first[n_base] = n;
-    set->ranks = (bz_low_ranks){list, first, n_base};
+    set->ranks = (bz_low_ranks){of, n_base};
 }
 
 static void fill_hash(bz_adapter_set *set)
@@ -115,11 +100,54 @@ static bz_status check_use(const bz_model *model, const bz_adapter_use *use, siz
                          i + 1);
 }
 
+static bz_status no_memory(bz_error *err)
+{
+    return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of adapters.");
+}
+
+/* Those with a scale other than 0. */
+static bz_status fill_set(bz_adapter_set *set, const bz_model *model, const bz_adapter_use *uses,
+                          size_t n, bz_error *err)
+{
+    const uint32_t n_base = model->text.weights.table.n;
+    set->uses = malloc(n * sizeof *set->uses);
+    for (size_t i = 0; i < n && set->uses; i++) {
+        if (uses[i].scale != 0.0f) {
+            set->uses[set->n++] = (bz_adapter_use){bz_adapter_hold(uses[i].adapter), uses[i].scale};
+        }
+    }
+    if (!set->uses) {
+        return no_memory(err);
+    }
+    if (set->n == 1) {
+        set->all = bz_adapter_hold(set->uses[0].adapter);
+    } else {
+        const bz_status status = bz_adapter_combine(&set->all, model, set->uses, set->n, err);
+        if (status != BZ_OK) {
+            return status;
+        }
+    }
+    const size_t tensors = (size_t)n_base + set->all->table.n;
+    bz_low_rank *of = calloc((size_t)n_base + 1, sizeof *of);
+    set->ranks.of = of;
+    set->table.info = malloc(tensors * sizeof *set->table.info);
+    set->bytes = malloc(tensors * sizeof *set->bytes);
+    if (!of || !set->table.info || !set->bytes) {
+        return no_memory(err);
+    }
+    fill_table(set, model);
+    fill_ranks(set, of, n_base);
+    fill_hash(set);
+    set->text = model->text;
+    set->text.weights.table = set->table;
+    set->text.adapters = &set->ranks;
+    return BZ_OK;
+}
+
 bz_status bz_adapter_set_new(bz_adapter_set **out, const bz_model *model,
                              const bz_adapter_use *uses, size_t n, bz_error *err)
 {
-    const uint32_t n_base = model->text.weights.table.n;
-    size_t used = 0, tensors = n_base, pairs = 0;
+    size_t used = 0;
     *out = NULL;
     for (size_t i = 0; i < n; i++) {
         const bz_status status = check_use(model, &uses[i], i, err);
@@ -127,41 +155,20 @@ bz_status bz_adapter_set_new(bz_adapter_set **out, const bz_model *model,
             return status;
         }
         used += uses[i].scale != 0.0f;
-        tensors += uses[i].scale != 0.0f ? uses[i].adapter->table.n : 0;
-        pairs += uses[i].scale != 0.0f ? uses[i].adapter->pairs.n : 0;
     }
     if (used == 0) {
         return BZ_OK;
     }
     bz_adapter_set *set = calloc(1, sizeof *set);
-    bz_low_rank *list = malloc((pairs + 1) * sizeof *list);
-    uint32_t *first = malloc(((size_t)n_base + 1) * sizeof *first);
-    bool ok = set && list && first && (set->uses = malloc(used * sizeof *set->uses)) != NULL &&
-              (set->table.info = malloc(tensors * sizeof *set->table.info)) != NULL &&
-              (set->bytes = malloc(tensors * sizeof *set->bytes)) != NULL;
-    if (!ok) {
-        free(list);
-        free(first);
-        if (set) {
-            free(set->uses);
-            free(set->table.info);
-            free((void *)set->bytes);
-            free(set);
-        }
-        return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of adapters.");
+    if (!set) {
+        return no_memory(err);
     }
     atomic_init(&set->references, 1);
-    for (size_t i = 0; i < n; i++) {
-        if (uses[i].scale != 0.0f) {
-            set->uses[set->n++] = (bz_adapter_use){bz_adapter_hold(uses[i].adapter), uses[i].scale};
-        }
+    const bz_status status = fill_set(set, model, uses, n, err);
+    if (status != BZ_OK) {
+        bz_adapter_set_free(set);
+        return status;
     }
-    fill_table(set, model);
-    fill_ranks(set, list, first, n_base);
-    fill_hash(set);
-    set->text = model->text;
-    set->text.weights.table = set->table;
-    set->text.adapters = &set->ranks;
     *out = set;
     return BZ_OK;
 }
@@ -190,32 +197,20 @@ static bz_progress load(bz_adapter *a, bz_need *need)
 
 bz_progress bz_adapter_set_load(const bz_adapter_set *set, bz_need *need)
 {
-    for (uint32_t i = 0; set && i < set->n; i++) {
-        const bz_progress p = load(set->uses[i].adapter, need);
-        if (p != BZ_JOB_DONE) {
-            return p == BZ_JOB_EVENT ? BZ_JOB_AGAIN : p; /* too small for a progress bar */
-        }
-    }
-    return BZ_JOB_DONE;
+    const bz_progress p = set ? load(set->all, need) : BZ_JOB_DONE;
+    return p == BZ_JOB_EVENT ? BZ_JOB_AGAIN : p; /* too small for a progress bar */
 }
 
 static bz_status gpu_backend_of(bz_backend **out, const bz_model *m, const bz_adapter_set *set,
                                 const bz_backend_options *o, bz_error *err)
 {
     bz_status status = bz_gpu_new(out, m->gpu->loaded, o->exact, o->cache, !o->no_fuse, err);
-    bz_gpu_model **parts = set && status == BZ_OK ? malloc(set->n * sizeof *parts) : NULL;
-    if (!set || status != BZ_OK) {
-        return status;
-    }
-    for (uint32_t i = 0; parts && i < set->n; i++) {
-        parts[i] = set->uses[i].adapter->gpu;
-    }
-    status = parts ? bz_gpu_add_weights(*out, &set->table, set->bytes, parts, set->n, err)
-                   : bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of adapters.");
-    free(parts);
-    if (status != BZ_OK) {
-        (*out)->free(*out);
-        *out = NULL;
+    if (set && status == BZ_OK) {
+        status = bz_gpu_add_weights(*out, &set->table, set->bytes, set->all->gpu, err);
+        if (status != BZ_OK) {
+            (*out)->free(*out);
+            *out = NULL;
+        }
     }
     return status;
 }

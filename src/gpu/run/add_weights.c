@@ -23,32 +23,23 @@ static uint32_t pieces_of(const gpu_weights *w)
 }
 
 bz_status bz_gpu_add_weights(bz_backend *backend, const bz_weights *table,
-                             const uint8_t *const *weight_bytes, bz_gpu_model *const *parts,
-                             uint32_t n, bz_error *err)
+                             const uint8_t *const *weight_bytes, bz_gpu_model *more, bz_error *err)
 {
     gpu_backend *b = (gpu_backend *)(void *)backend;
     gpu_added_weights *a = &b->added;
-    uint32_t pieces = pieces_of(&b->model->weights);
-    for (uint32_t i = 0; i < n; i++) {
-        pieces += pieces_of(&parts[i]->weights);
-    }
+    const size_t pieces = pieces_of(&b->model->weights) + (size_t)pieces_of(&more->weights);
     gpu_weight_map map = b->weights.map;
     map.table = table;
-    map.pieces = a->pieces = malloc((pieces + (size_t)1) * sizeof *a->pieces);
+    map.pieces = a->pieces = malloc((pieces + 1) * sizeof *a->pieces);
     map.first_piece = a->first_piece = calloc(table->n + (size_t)1, sizeof *a->first_piece);
     a->streamed = calloc(table->n + (size_t)1, sizeof *a->streamed);
-    a->parts = malloc((n + (size_t)1) * sizeof *a->parts);
-    if (!a->pieces || !a->first_piece || !a->streamed || !a->parts) {
+    if (!a->pieces || !a->first_piece || !a->streamed) {
         return bz_fail(err, BZ_OUT_OF_MEMORY, "No memory for the table of weights.");
     }
-    uint32_t at = b->model->weights.map.table->n;
     append(&map, a->streamed, 0, &b->model->weights);
-    for (uint32_t i = 0; i < n; i++) {
-        append(&map, a->streamed, at, &parts[i]->weights);
-        at += parts[i]->weights.map.table->n;
-        bz_gpu_model_hold(parts[i]);
-        a->parts[a->n++] = parts[i];
-    }
+    append(&map, a->streamed, b->model->weights.map.table->n, &more->weights);
+    bz_gpu_model_hold(more);
+    a->more = more;
     b->weights.map = map;
     b->weights.streamed = a->streamed;
     b->weight_bytes = weight_bytes;
@@ -57,10 +48,9 @@ bz_status bz_gpu_add_weights(bz_backend *backend, const bz_weights *table,
 
 void gpu_free_added_weights(gpu_added_weights *a)
 {
-    for (uint32_t i = 0; i < a->n; i++) {
-        bz_gpu_model_drop(a->parts[i]);
+    if (a->more) {
+        bz_gpu_model_drop(a->more);
     }
-    free(a->parts);
     free(a->pieces);
     free(a->first_piece);
     free(a->streamed);

@@ -9,11 +9,10 @@
  * f32 activations. cache: the type that its sequences will have. */
 bz_status bz_gpu_new(bz_backend **out, bz_gpu_model *model, bool exact, bz_cache_type cache,
                      bool fuse, bz_error *err);
-/* Adds the weights of `parts` [n], loaded beside the model: they follow the model's in `table` and
+/* Adds the weights of `more`, loaded beside the model: they follow the model's in `table` and
  * `weight_bytes`, which must outlive the back end. Before a plan is prepared. */
 bz_status bz_gpu_add_weights(bz_backend *backend, const bz_weights *table,
-                             const uint8_t *const *weight_bytes, bz_gpu_model *const *parts,
-                             uint32_t n, bz_error *err);
+                             const uint8_t *const *weight_bytes, bz_gpu_model *more, bz_error *err);
 /* Allows towers to round activations to f16, if the device is faster with it. Before a plan is
  * prepared. */
 void bz_gpu_allow_f16(bz_backend *backend);

@@ -144,9 +144,8 @@ typedef struct gpu_tracer {
 
 /* Weights of adapters, and where all weights lie with them (add_weights.c). */
 typedef struct gpu_added_weights {
-    bz_gpu_model **parts; /* [n], held */
-    uint32_t n;
-    gpu_piece *pieces; /* these three are part of `weights` */
+    bz_gpu_model *more; /* held; NULL: there are none */
+    gpu_piece *pieces;  /* these three are part of `weights` */
     uint32_t *first_piece, *streamed;
 } gpu_added_weights;
 
