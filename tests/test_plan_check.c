@@ -55,7 +55,8 @@ static bz_tensor record_text(bz_plan *p)
     e = bz_expert_linear(p, e, ids, weight("down", BZ_F16, FFN, D, EXPERTS), USED, "expert_down");
     e = bz_expert_sum(p, e, ids, by, vector("expert_scale", EXPERTS), USED, "expert_sum");
     x = bz_geglu(p, bz_add(p, q, x, 1, "sum"), e, "geglu");
-    bz_tensor low = bz_linear(p, x, matrix("lora_a", D, RANK), "low");
+    bz_tensor low = bz_linear(p, x, matrix("lora_a", D, 2 * RANK), "low");
+    low = bz_columns(p, low, RANK, RANK); /* what another product of x does not use */
     bz_add_low_rank(p, x, low, BZ_NO_TENSOR, weight("lora_b", BZ_F32, 16, RANK, 1), 1, 0.5f,
                     "add_low_rank");
     low = bz_expert_linear(p, x, ids, weight("experts_a", BZ_F32, D, RANK, EXPERTS), USED, "lows");

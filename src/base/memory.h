@@ -10,6 +10,12 @@ static inline void *bz_alloc(uint64_t n)
     return (size_t)n == n ? malloc((size_t)n) : NULL;
 }
 
+/* Of zeros: large ones take no memory until they are written. */
+static inline void *bz_alloc_zeros(uint64_t n)
+{
+    return (size_t)n == n ? calloc(1, (size_t)n) : NULL;
+}
+
 static inline void *bz_realloc(void *p, uint64_t n)
 {
     return (size_t)n == n ? realloc(p, (size_t)n) : NULL;

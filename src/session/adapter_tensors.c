@@ -56,7 +56,7 @@ static bz_weight add_tensor(bz_adapter *a, bz_weight of, const char *suffix, con
             return BZ_NO_WEIGHT;
         }
     }
-    uint8_t *values = bz_alloc(bytes);
+    uint8_t *values = bz_alloc_zeros(bytes);
     snprintf(name, sizeof name, "%s%s", base->name, suffix);
     const bz_weight w = values
                             ? bz_bind_add(&a->table, &(bz_weight_info){.name = name,
@@ -69,7 +69,6 @@ static bz_weight add_tensor(bz_adapter *a, bz_weight of, const char *suffix, con
         free(values);
         return BZ_NO_WEIGHT;
     }
-    memset(values, 0, (size_t)bytes);
     a->bytes[w.id - 1] = values;
     a->total_bytes += bytes;
     return w;

@@ -2,7 +2,8 @@
  *
  *   list_pipelines MODEL[,MMPROJ or DRAFTER]...
  *
- * Plans are lowered without a device, for ones with different features and the least limits. Prints
+ * Plans are lowered without a device, for ones with different features and the least limits, with
+ * and without adapters. Prints
  * a JSON array of {kernel, type, subgroups, constants}, each once; a test creates them all
  * (tests/web/wgsl_texts.ts). */
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "model/diffusion.h"
 #include "model/embedding.h"
 #include "model/text.h"
+#include "session/adapter.h"
 #include "session/embed.h"
 #include "session/model.h"
 
@@ -168,26 +170,51 @@ static void must_record(bz_status status, const bz_error *err)
     }
 }
 
-static void list_text(const bz_model *m, const char *name)
+static void list_text(const bz_text_model *text, const uint8_t *const *bytes, const char *name)
 {
     static const uint32_t sizes[] = {1, 8, 64, 512};
+    const bz_weights *table = &text->weights.table;
     bz_plan *p = NULL;
     bz_error err = {0};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int many = 0; many < 2; many++) {
-            must_record(bz_text_record(&m->text, sizes[i], many ? sizes[i] : 1, &p, &err), &err);
+            must_record(bz_text_record(text, sizes[i], many ? sizes[i] : 1, &p, &err), &err);
             p->many_sequences = many;
-            lower(p, &m->text.weights.table, m->weight_bytes, name);
+            lower(p, table, bytes, name);
         }
     }
-    if (bz_model_canvas(m)) {
-        must_record(bz_diffusion_record_canvas(&m->text, &p, &err), &err);
-        lower(p, &m->text.weights.table, m->weight_bytes, name);
-        must_record(bz_diffusion_record_logits(&m->text, &p, &err), &err);
-        lower(p, &m->text.weights.table, m->weight_bytes, name);
-        must_record(bz_diffusion_record_condition(&m->text, &p, &err), &err);
-        lower(p, &m->text.weights.table, m->weight_bytes, name);
+    if (text->config.canvas) {
+        must_record(bz_diffusion_record_canvas(text, &p, &err), &err);
+        lower(p, table, bytes, name);
+        must_record(bz_diffusion_record_logits(text, &p, &err), &err);
+        lower(p, table, bytes, name);
+        must_record(bz_diffusion_record_condition(text, &p, &err), &err);
+        lower(p, table, bytes, name);
     }
+}
+
+/* The same with an adapter of every matrix. */
+static void list_adapted(const bz_model *m, const char *name)
+{
+    const bz_weights *table = &m->text.weights.table;
+    uint32_t *ranks = calloc(table->n, sizeof *ranks);
+    bz_adapter *a = calloc(1, sizeof *a);
+    bz_adapter_set *set = NULL;
+    bz_error err = {0};
+    if (!ranks || !a) {
+        exit(1);
+    }
+    atomic_init(&a->references, 1);
+    a->model = m;
+    for (uint32_t i = 0; i < table->n; i++) {
+        ranks[i] = table->info[i].ne[1] > 1 ? 16 : 0;
+    }
+    must_record(bz_adapter_make_tensors(a, ranks, &err), &err);
+    must_record(bz_adapter_set_new(&set, m, &(bz_adapter_use){a, 1}, 1, &err), &err);
+    list_text(&set->text, set->bytes, name);
+    bz_adapter_set_free(set);
+    bz_adapter_free(a);
+    free(ranks);
 }
 
 /* Drafting, and passes that verify drafts. */
@@ -245,7 +272,8 @@ int main(int argc, char **argv)
         if (bz_model_embedding(m)) {
             list_embedding(m, argv[i]);
         } else {
-            list_text(m, argv[i]);
+            list_text(&m->text, m->weight_bytes, argv[i]);
+            list_adapted(m, argv[i]);
         }
         if (m->text.assistant) {
             list_drafter(m, argv[i]);

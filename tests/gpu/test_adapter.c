@@ -81,6 +81,145 @@ static void test_experts(void)
     weights_free(&w);
 }
 
+/* ---- with products -----------------------------------------------------------------------------
+ */
+
+/* Matrices of a plan of one pattern, whose input int8 holds exactly (weights_exact8). */
+enum { K = 256, OUTS = 80, FFN = 64, WIDE_IDS = 40 };
+
+typedef struct matrices {
+    bz_weight table, norm, residual;
+    bz_weight q, k, v, a, bq, bv; /* a: 4 values for q, then 72 for v */
+    bz_weight gate, up, down, a2, bgate, bup, a3, bdown;
+    bz_weight experts, a4, bexperts, logits;
+} matrices;
+
+static bz_tensor low_rank(bz_plan *p, bz_tensor y, bz_tensor low, uint32_t first, uint32_t rank,
+                          bz_weight b, float scale)
+{
+    return bz_add_low_rank(p, y, bz_columns(p, low, first, rank), BZ_NO_TENSOR, b, 1, scale, "y");
+}
+
+/* Three products of one input, of which the first and the third are adapted. */
+static bz_tensor three(bz_plan *p, const matrices *m, bz_tensor x)
+{
+    bz_tensor low = bz_linear(p, x, m->a, "low"), q = bz_linear(p, x, m->q, "q"),
+              k = bz_linear(p, x, m->k, "k"), v = bz_linear(p, x, m->v, "v");
+    q = low_rank(p, q, low, 0, 4, m->bq, 0.7f);
+    v = low_rank(p, v, low, 4, 72, m->bv, -0.3f);
+    return bz_concat(p, bz_concat(p, q, k, "qk"), v, "qkv");
+}
+
+static bz_tensor plain_input(bz_plan *p, const matrices *m)
+{
+    return three(p, m, bz_embed(p, m->table, 1, "x"));
+}
+
+static bz_tensor normed_input(bz_plan *p, const matrices *m)
+{
+    bz_tensor x = bz_embed(p, m->table, 1, "x"), r = bz_embed(p, m->residual, 1, "r");
+    x = bz_add(p, r, bz_rms_norm(p, x, m->norm, K, 1e-6f, "norm"), 1, "sum");
+    bz_tensor y = three(p, m, bz_rms_norm(p, x, m->norm, K, 1e-6f, "norm"));
+    return bz_concat(p, y, x, "and_sum");
+}
+
+/* Gate and up, of which one is adapted, or both, and what follows. */
+static bz_tensor feed_forward(bz_plan *p, const matrices *m, bool both)
+{
+    bz_tensor x = bz_embed(p, m->table, 1, "x"), low = bz_linear(p, x, m->a2, "low"),
+              gate = bz_linear(p, x, m->gate, "gate"), up = bz_linear(p, x, m->up, "up");
+    gate = both ? low_rank(p, gate, low, 0, 8, m->bgate, 0.5f) : gate;
+    up = low_rank(p, up, low, 8, 8, m->bup, 0.5f);
+    bz_tensor act = bz_geglu(p, gate, up, "act");
+    low = bz_linear(p, act, m->a3, "low");
+    return low_rank(p, bz_linear(p, act, m->down, "down"), low, 0, 16, m->bdown, 0.5f);
+}
+
+static bz_tensor feed_forward_both(bz_plan *p, const matrices *m)
+{
+    return feed_forward(p, m, true);
+}
+
+static bz_tensor feed_forward_up(bz_plan *p, const matrices *m)
+{
+    return feed_forward(p, m, false);
+}
+
+static bz_tensor capped(bz_plan *p, const matrices *m)
+{
+    bz_tensor x = bz_embed(p, m->table, 1, "x"), low = bz_linear(p, x, m->a, "low");
+    return bz_softcap(p, low_rank(p, bz_linear(p, x, m->q, "q"), low, 0, 4, m->bq, 2), 30, "y");
+}
+
+/* Gates and ups of experts in one matrix. */
+static bz_tensor of_experts(bz_plan *p, const matrices *m)
+{
+    bz_tensor x = bz_embed(p, m->table, 1, "x"), ids, shares;
+    bz_route(p, bz_embed(p, m->logits, 3, "logits"), SLOTS, &ids, &shares, "route");
+    bz_tensor low = bz_expert_linear(p, x, ids, m->a4, SLOTS, "low"),
+              y = bz_expert_linear(p, x, ids, m->experts, SLOTS, "y");
+    y = bz_add_low_rank(p, y, low, ids, m->bexperts, SLOTS, 0.4f, "y");
+    return bz_geglu_fused(p, y, FFN, "act");
+}
+
+static matrices random_matrices(memory_weights *w)
+{
+    const uint32_t panel = BZ_LOW_RANK_PANEL;
+    return (matrices){.table = weights_exact8(w, K, WIDE_IDS),
+                      .norm = weights_random(w, BZ_F32, K, 1, 1),
+                      .residual = weights_random(w, BZ_F32, K, WIDE_IDS, 1),
+                      .q = weights_random(w, BZ_Q4_K, K, OUTS, 1),
+                      .k = weights_random(w, BZ_Q4_K, K, OUTS, 1),
+                      .v = weights_random(w, BZ_Q4_K, K, OUTS, 1),
+                      .a = weights_random(w, BZ_F32, K, 76, 1),
+                      .bq = weights_random(w, BZ_F32, panel, 4, panels_of(OUTS)),
+                      .bv = weights_random(w, BZ_F32, panel, 72, panels_of(OUTS)),
+                      .gate = weights_random(w, BZ_Q8_0, K, FFN, 1),
+                      .up = weights_random(w, BZ_Q8_0, K, FFN, 1),
+                      .down = weights_random(w, BZ_Q8_0, FFN, OUTS, 1),
+                      .a2 = weights_random(w, BZ_F32, K, 16, 1),
+                      .bgate = weights_random(w, BZ_F32, panel, 8, panels_of(FFN)),
+                      .bup = weights_random(w, BZ_F32, panel, 8, panels_of(FFN)),
+                      .a3 = weights_random(w, BZ_F32, FFN, 16, 1),
+                      .bdown = weights_random(w, BZ_F32, panel, 16, panels_of(OUTS)),
+                      .experts = weights_random(w, BZ_Q8_0, K, 2 * FFN, EXPERTS),
+                      .a4 = weights_random(w, BZ_F32, K, 4, EXPERTS),
+                      .bexperts = weights_random(w, BZ_F32, panel, 4, EXPERTS * panels_of(2 * FFN)),
+                      .logits = weights_random(w, BZ_F32, EXPERTS, WIDE_IDS, 1)};
+}
+
+/* Fused and unfused against the CPU; loosely where a kernel rounds what it computed to int8. */
+static void test_products(void)
+{
+    static const struct {
+        const char *what;
+        bz_tensor (*record)(bz_plan *p, const matrices *m);
+        double of_rms;
+    } cases[] = {{"three products", plain_input, 1e-5},
+                 {"residual, norm, three products", normed_input, 0.06},
+                 {"gate, up, down", feed_forward_both, 0.06},
+                 {"gate, adapted up, down", feed_forward_up, 0.06},
+                 {"product and softcap", capped, 1e-5},
+                 {"experts", of_experts, 1e-4}};
+    memory_weights w = {0};
+    const matrices m = random_matrices(&w);
+    for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
+        parity p;
+        begin("adapted products, %s", no_fuse ? "unfused" : "fused");
+        const bool open = parity_open(&p, &w, &(parity_options){.no_fuse = no_fuse != 0});
+        for (size_t i = 0; open && i < 3 * sizeof cases / sizeof *cases; i++) {
+            bz_plan *plan = parity_plan(&p, rows[i % 3][0]);
+            parity_run run = parity_prepare(&p, plan, cases[i / 3].record(plan, &m));
+            parity_check(&p, &run, &(parity_pass){.n = rows[i % 3][1]},
+                         (bound){.of_rms = cases[i / 3].of_rms}, "%s, %u rows", cases[i / 3].what,
+                         rows[i % 3][1]);
+            parity_release(&p, &run);
+        }
+        parity_close(&p);
+    }
+    weights_free(&w);
+}
+
 /* ---- fused ---------------------------------------------------------------------------------- */
 
 enum { TOKENS = 10 };
@@ -236,6 +375,7 @@ int main(void)
     random_seed(9);
     test_kernel();
     test_experts();
+    test_products();
     test_fused("tiny-e-q4_k_m.gguf");
     test_devices();
     for (size_t i = quick_run() ? 2 : 0; i < 3; i++) {

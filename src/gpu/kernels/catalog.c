@@ -21,6 +21,7 @@ static const char *const type_files[BZ_TYPE_END] = {
 #define FLOATS   (T(BZ_F32) | T(BZ_F16) | T(BZ_BF16))
 #define TABLES   (T(BZ_IQ4_NL) | T(BZ_IQ4_XS) | T(BZ_MXFP4))
 #define INT8     (T(BZ_Q8_0) | T(BZ_Q4_0) | T(BZ_Q4_1) | T(BZ_Q5_0) | T(BZ_Q5_1) | K_TYPES | TABLES)
+#define LINEAR8  (INT8 | T(BZ_F32))
 #define REPACKED T(BZ_Q6_K)
 
 /* How kernels that come in two shapes fill their slots. Even: rows are whole vec4. */
@@ -36,8 +37,8 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_EMBED] = {"embed", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_token"},
     [GPU_EMBED_SLOTS] = {"embed_slots", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_slot"},
     [GPU_EMBED_BEST] = {"embed_best", "product/embed.wgsl", {NULL}, ANY, "lookup=product/table_by_best"},
-    [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_write"},
-    [GPU_LINEAR8_STORED] = {"linear8_stored", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, INT8, "side=product/side_read"},
+    [GPU_LINEAR8] = {"linear8", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, LINEAR8, "side=product/side_write"},
+    [GPU_LINEAR8_STORED] = {"linear8_stored", "product/linear8.wgsl", {"LANES", "OUTS", "MAX_N", "K", "CHUNK", "FLAGS", "SUBGROUP"}, LINEAR8, "side=product/side_read"},
     [GPU_LINEAR_WIDE] = {"linear_wide", "product/linear_wide.wgsl", {"LANES", "MAX_N"}, K_TYPES, NULL},
     [GPU_LINEAR_FLOAT] = {"linear_float", "product/linear_float.wgsl", {"LANES", "MAX_N", "K", "SUBGROUP"}, FLOATS, NULL},
     [GPU_LINEAR_ROW] = {"linear_row", "product/linear_row.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
@@ -78,7 +79,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_ROUTE] = {"route", "product/route.wgsl", {"SUMS", "VECTORS"}, 0, NULL},
     [GPU_EXPERT_LINEAR] = {"expert_linear", "product/expert_linear.wgsl", {NULL}, ANY, NULL},
     [GPU_EXPERT_SUM] = {"expert_sum", "product/expert_sum.wgsl", {"SLOTS"}, 0, NULL},
-    [GPU_ADD_LOW_RANK] = {"add_low_rank", "product/add_low_rank.wgsl", {"SLOTS", "EXPERTS"}, 0, NULL},
+    [GPU_ADD_LOW_RANK] = {"add_low_rank", "product/add_low_rank.wgsl", {"SLOTS", "EXPERTS", "ROWS", "SUMS0", "SUMS1", "SUMS2", "LOW_SUMS"}, 0, NULL},
     [GPU_LOGIT_STATS_SCAN] = {"logit_stats_scan", "canvas/logit_stats_scan.wgsl", {NULL}, 0, NULL},
     [GPU_LOGIT_STATS_PICK] = {"logit_stats_pick", "canvas/logit_stats_pick.wgsl", {NULL}, 0, NULL},
     [GPU_SOFT_WEIGH] = {"soft_weigh", "canvas/soft_weigh.wgsl", {NULL}, 0, NULL},
@@ -140,7 +141,7 @@ bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type)
 
 bool gpu_kernels_packed(bz_type type)
 {
-    return gpu_kernel_has_type(GPU_LINEAR8, type);
+    return (INT8 & T(type)) != 0;
 }
 
 bool gpu_kernels_tile8(bz_type type)

@@ -122,7 +122,8 @@ bool gpu_kernel_has_type(gpu_kernel kernel, bz_type type);
 /* The file of a block type, "types/q4_k.wgsl"; NULL: the GPU does not know the type. */
 const char *gpu_type_file(bz_type type);
 
-/* Do linear8 and the tile8 kernels exist for this block type? */
+/* Do linear8 and the tile8 kernels multiply weights of this block type? (linear8 with F32 is for
+ * the first halves of adapters only.) */
 bool gpu_kernels_packed(bz_type type);
 bool gpu_kernels_tile8(bz_type type);
 /* May linear_tile16 compute with this block type? Rounding F32 or BF16 to f16 would lose accuracy

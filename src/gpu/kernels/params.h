@@ -70,7 +70,22 @@
     F(S, u32, matrix2, "third matrix")                                                             \
     F(S, u32, matrix2_first, "first output of the third matrix")                                   \
     F(S, u32, matrix2_out, "where its outputs go")                                                 \
-    F(S, u32, matrix2_stride, "values from row to row")
+    F(S, u32, matrix2_stride, "values from row to row")                                            \
+    F(S, u32, low_stride, "adapters: values from row to row of what is multiplied by B")           \
+    F(S, u32, low1_stride, "of the second product of experts")                                     \
+    F(S, u32, panels, "adapters of experts: panels of 16 outputs, of one matrix")                  \
+    F(S, u32, low0, "first product: where a row of that begins")                                   \
+    F(S, u32, rank0, "values of it; 0: not adapted")                                               \
+    F(S, u32, high0, "B, in values of its binding")                                                \
+    F(S, f32, low_scale0, "of the product")                                                        \
+    F(S, u32, low1, "second product")                                                              \
+    F(S, u32, rank1, "values; 0: not adapted")                                                     \
+    F(S, u32, high1, "B")                                                                          \
+    F(S, f32, low_scale1, "of the product")                                                        \
+    F(S, u32, low2, "third product")                                                               \
+    F(S, u32, rank2, "values; 0: not adapted")                                                     \
+    F(S, u32, high2, "B")                                                                          \
+    F(S, f32, low_scale2, "of the product")
 
 /* embed, embed_slots */
 #define GPU_EMBED_PARAMS(F, S)                                                                     \
@@ -86,7 +101,9 @@
     GPU_COMMON_PARAMS(F, S)                                                                        \
     F(S, u32, k, "values of an input")                                                             \
     F(S, u32, inputs, "per row")                                                                   \
-    F(S, u32, split_rows, "split-K inputs: rows of each partial sum")
+    F(S, u32, split_rows, "split-K inputs: rows of each partial sum")                              \
+    F(S, u32, kept, "where the input is stored as f32")                                            \
+    F(S, u32, kept_stride, "values from row to row; 0: it is not stored")
 
 /* route, group_pairs, expert_sum */
 #define GPU_EXPERT_PARAMS(F, S)                                                                    \
@@ -110,7 +127,13 @@
     F(S, u32, norm1_out, "second norm")                                                            \
     F(S, u32, norm1_stride, "values from row to row")                                              \
     F(S, u32, norm2_out, "third norm")                                                             \
-    F(S, u32, norm2_stride, "values from row to row")
+    F(S, u32, norm2_stride, "values from row to row")                                              \
+    F(S, u32, copy0_out, "first norm as f32, where it is int8 or f16 and adapters read it")        \
+    F(S, u32, copy0_stride, "values from row to row")                                              \
+    F(S, u32, copy1_out, "second norm")                                                            \
+    F(S, u32, copy1_stride, "values from row to row")                                              \
+    F(S, u32, copy2_out, "third norm")                                                             \
+    F(S, u32, copy2_stride, "values from row to row")
 
 /* rope, kv_write, kv_norm, attend, attend_tile, attend_split, combine */
 #define GPU_ATTENTION_PARAMS(F, S)                                                                 \
@@ -136,10 +159,33 @@
 /* add_low_rank */
 #define GPU_LOW_RANK_PARAMS(F, S)                                                                  \
     GPU_COMMON_PARAMS(F, S)                                                                        \
-    F(S, u32, rank, "values of a slot of the second input")                                        \
-    F(S, u32, panels, "of 16 outputs, of one matrix")                                              \
+    F(S, u32, panels, "experts: panels of 16 outputs, of one matrix")                              \
     F(S, u32, skip_soft, "1: rows that are soft tokens stay as they are")                          \
-    F(S, f32, scale, "of the product")
+    F(S, u32, low_split_rows, "split-K input: rows of each partial sum of what B multiplies")      \
+    F(S, u32, split_rows, "split-K inputs: rows of each partial sum of the others")                \
+    F(S, u32, rank0, "first sum: values that B multiplies")                                        \
+    F(S, u32, high0, "B, in values of its binding")                                                \
+    F(S, f32, scale0, "of the product")                                                            \
+    F(S, u32, first1, "second sum: its first workgroup")                                           \
+    F(S, u32, x1, "what is added to")                                                              \
+    F(S, u32, x1_stride, "values from row to row")                                                 \
+    F(S, u32, low1, "what B multiplies")                                                           \
+    F(S, u32, to1, "its output")                                                                   \
+    F(S, u32, to1_stride, "values from row to row")                                                \
+    F(S, u32, cols1, "values of an output row")                                                    \
+    F(S, u32, rank1, "values that B multiplies")                                                   \
+    F(S, u32, high1, "B")                                                                          \
+    F(S, f32, scale1, "of the product")                                                            \
+    F(S, u32, first2, "third sum")                                                                 \
+    F(S, u32, x2, "what is added to")                                                              \
+    F(S, u32, x2_stride, "values from row to row")                                                 \
+    F(S, u32, low2, "what B multiplies")                                                           \
+    F(S, u32, to2, "its output")                                                                   \
+    F(S, u32, to2_stride, "values from row to row")                                                \
+    F(S, u32, cols2, "values of an output row")                                                    \
+    F(S, u32, rank2, "values that B multiplies")                                                   \
+    F(S, u32, high2, "B")                                                                          \
+    F(S, f32, scale2, "of the product")
 
 /* logit_stats_scan, logit_stats_pick, soft_weigh ... soft_sum, soft_embed */
 #define GPU_CANVAS_PARAMS(F, S)                                                                    \

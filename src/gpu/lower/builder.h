@@ -94,6 +94,7 @@ void gpu_lower_norm(builder *x, const bz_step *last);    /* steps.c: norm, and s
 void gpu_lower_products(builder *x, const gpu_group *g); /* products.c */
 void gpu_lower_tiles(builder *x);                        /* tiles.c: a product of many rows */
 void gpu_lower_norms(builder *x, const gpu_group *g);    /* norms.c */
+void gpu_lower_low_ranks(builder *x, uint32_t n);        /* low_ranks.c: n add_low_rank steps */
 void gpu_lower_kv_write(builder *x);                     /* attention.c */
 void gpu_lower_kv(builder *x, const gpu_group *g);       /* attention.c */
 /* attention.c: query_norm is the norm of the queries, followed by their rope, if the kernel

@@ -4,6 +4,7 @@
 #include "gpu/lower/fuse.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MAX_PRODUCT_NORM = 4096, /* values of a row that linear8 normalizes */
@@ -29,14 +30,17 @@ static bool read_after(const bz_plan *p, bz_tensor t, size_t step)
     return bz_plan_tensor(p, t)->last > (int32_t)step;
 }
 
-/* Step `at`, if it is of that kind and the only reader of what step at - 1 wrote; else NULL. */
-static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
+/* Step `at`, if it is of that kind and the only reader of t; else NULL. */
+static const bz_step *takes(const bz_plan *p, size_t at, bz_op op, int input, bz_tensor t)
 {
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    return s && s->op == op && s->in[input].id == s[-1].out[0].id &&
-                   only_read_by(p, s[-1].out[0], at)
-               ? s
-               : NULL;
+    return s && s->op == op && s->in[input].id == t.id && only_read_by(p, t, at) ? s : NULL;
+}
+
+/* The same of what step at - 1 wrote. */
+static const bz_step *follows(const bz_plan *p, size_t at, bz_op op, int input)
+{
+    return takes(p, at, op, input, p->steps[at - 1].out[0]);
 }
 
 /* A norm of whole rows that fit into workgroup memory. */
@@ -84,26 +88,61 @@ static bool has_whole_experts(const gpu_weight_map *map, bz_weight w)
     return whole;
 }
 
+static bool is_product(const bz_step *s)
+{
+    return s->op == BZ_OP_LINEAR || s->op == BZ_OP_EXPERT_LINEAR;
+}
+
+bool gpu_is_low_rank(const bz_plan *p, size_t at)
+{
+    const bz_step *s = &p->steps[at];
+    if (!is_product(s) || bz_weight_of(p->weights, s->w[0])->type != BZ_F32) {
+        return false;
+    }
+    const bz_tensor_info *t = bz_plan_tensor(p, s->out[0]);
+    bool only = t->last > (int32_t)at && t->last < (int32_t)p->n_steps;
+    for (int32_t i = t->first + 1; i <= t->last && only; i++) {
+        for (int k = 0; k < 3; k++) {
+            only = only && (bz_plan_tensor(p, p->steps[i].in[k])->root != s->out[0].id ||
+                            (k == 1 && p->steps[i].op == BZ_OP_ADD_LOW_RANK));
+        }
+    }
+    return only;
+}
+
+/* Is its input read by a product whose weights are integers? Then it takes int8 rows, too. */
+static bool is_packed_low_rank(const bz_plan *p, size_t at)
+{
+    const bz_step *s = &p->steps[at];
+    const bz_tensor_info *x = bz_plan_tensor(p, s->in[0]);
+    bool beside = false;
+    for (int32_t i = (int32_t)at + 1; i <= x->last && i < (int32_t)p->n_steps; i++) {
+        beside = beside || (is_product(&p->steps[i]) && p->steps[i].in[0].id == s->in[0].id &&
+                            gpu_kernels_packed(bz_weight_of(p->weights, p->steps[i].w[0])->type));
+    }
+    return beside && bz_weight_of(p->weights, s->w[0])->ne[0] % 32 == 0 && gpu_is_low_rank(p, at);
+}
+
 /* A product of few rows that linear8 computes. */
 static bool is_packed_product(const gpu_lower_input *in, size_t at)
 {
     const bz_plan *p = in->plan;
     const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
-    if (!s || !in->packed || (s->op != BZ_OP_LINEAR && s->op != BZ_OP_EXPERT_LINEAR) ||
+    if (!s || !in->packed || !is_product(s) ||
         bz_plan_rows_of(p, s->out[0]) > GPU_MAX_VECTOR_ROWS) {
         return false;
     }
     const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
-    return gpu_kernels_packed(w->type) && w->ne[1] % 4 == 0 && has_vec4_rows(p, s->in[0]) &&
-           has_vec4_rows(p, s->out[0]) &&
+    return (gpu_kernels_packed(w->type) || is_packed_low_rank(p, at)) && w->ne[1] % 4 == 0 &&
+           has_vec4_rows(p, s->in[0]) && has_vec4_rows(p, s->out[0]) &&
            (s->op == BZ_OP_LINEAR || has_whole_experts(in->weights, s->w[0]));
 }
 
-gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_step *products, uint32_t n)
+gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_weight *weights, uint32_t n)
 {
     gpu_binding span = {0};
     for (uint32_t i = 0; i < n; i++) {
-        const gpu_pieces pieces = gpu_pieces_of(in->weights, products[i].w[0]);
+        const gpu_pieces pieces = gpu_pieces_of(in->weights, weights[i]);
         if (pieces.n != 1 || (i && pieces.piece->at.buffer != span.buffer)) {
             return (gpu_binding){0};
         }
@@ -118,6 +157,33 @@ gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_step *products, uint
     return span.size <= in->limits->max_binding ? span : (gpu_binding){0};
 }
 
+gpu_binding gpu_span_of_products(const gpu_lower_input *in, const bz_step *products, uint32_t n)
+{
+    bz_weight weights[GPU_MAX_PRODUCTS];
+    for (uint32_t i = 0; i < n; i++) {
+        weights[i] = products[i].w[0];
+    }
+    return gpu_span_of(in, weights, n);
+}
+
+gpu_binding gpu_span_of_adapters(const gpu_lower_input *in, const gpu_group *g)
+{
+    bz_weight weights[GPU_MAX_PRODUCTS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < GPU_MAX_PRODUCTS; i++) {
+        if (g->products.adds[i]) {
+            weights[n++] = in->plan->steps[g->products.adds[i]].w[0];
+        }
+    }
+    return gpu_span_of(in, weights, n);
+}
+
+bz_tensor gpu_product_result(const bz_plan *plan, const gpu_group *g, uint32_t i)
+{
+    const size_t add = g->products.adds[i];
+    return plan->steps[add ? add : g->first + g->products.first_product + i].out[0];
+}
+
 /* Does step `at` multiply the same input as the product `like`, of the same type? */
 static bool joins(const gpu_lower_input *in, size_t at, const bz_step *like, uint32_t n)
 {
@@ -126,33 +192,75 @@ static bool joins(const gpu_lower_input *in, size_t at, const bz_step *like, uin
     return is_packed_product(in, at) && s->op == like->op && s->in[0].id == like->in[0].id &&
            s->in[1].id == like->in[1].id &&
            bz_weight_of(p->weights, s->w[0])->type == bz_weight_of(p->weights, like->w[0])->type &&
-           gpu_span_of(in, like, n + 1).size > 0;
+           gpu_span_of_products(in, like, n + 1).size > 0;
 }
 
-/* geglu or softcap at step `at`, after n products. */
-static bool ends_with(const bz_plan *p, size_t at, uint32_t n)
+/* The step that adds to product `at` what adapters computed before step `first`; 0: none. */
+static size_t adapter_step(const gpu_lower_input *in, size_t at, size_t first)
 {
-    const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL;
+    const bz_plan *p = in->plan;
+    const bz_step *product = &p->steps[at];
+    const int32_t last = bz_plan_tensor(p, product->out[0])->last;
+    const bz_step *add =
+        last > (int32_t)at ? takes(p, (size_t)last, BZ_OP_ADD_LOW_RANK, 0, product->out[0]) : NULL;
+    if (!add || add->accepts_soft || add->in[2].id != product->in[1].id) {
+        return 0;
+    }
+    const uint32_t low = bz_plan_tensor(p, add->in[1])->root;
+    return p->tensors[low].first < (int32_t)first ? (size_t)last : 0;
+}
+
+/* Which products of a group get what adapters add, in the same kernel: that has no place for it
+ * beside a norm, which stands before the adapters' own product anyway. */
+static void match_adapters(const gpu_lower_input *in, gpu_group *g)
+{
+    const bz_weight w = in->plan->steps[g->first].w[0];
+    for (uint32_t i = 0; i < GPU_MAX_PRODUCTS; i++) {
+        const bool may = in->fuse && i < g->products.n && g->products.first_product == 0 &&
+                         gpu_pieces_of(in->weights, w).n == 1;
+        g->products.adds[i] = may ? adapter_step(in, g->first + i, g->first) : 0;
+    }
+    if (gpu_span_of_adapters(in, g).size == 0) {
+        memset(g->products.adds, 0, sizeof g->products.adds);
+    }
+}
+
+/* The step after those of a group's adapters that stand at `at`. */
+static size_t skip_adapters(const gpu_group *g, size_t at)
+{
+    for (uint32_t i = 0; i < GPU_MAX_PRODUCTS; i++) {
+        at += g->products.adds[i] == at;
+    }
+    return at;
+}
+
+/* geglu or softcap at step `at`, after the products of the group. */
+static bool ends_with(const bz_plan *p, size_t at, const gpu_group *g)
+{
+    const bz_step *s = at < p->n_steps ? &p->steps[at] : NULL,
+                  *product = &p->steps[g->first + g->products.first_product];
+    const uint32_t n = g->products.n;
     if (!s || n > 2) {
         return false;
     }
+    const bz_tensor result = gpu_product_result(p, g, 0);
     if (s->op == BZ_OP_GEGLU && s->in[1].id && n == 2) {
-        return s->in[0].id == s[-2].out[0].id && s->in[1].id == s[-1].out[0].id &&
+        return s->in[0].id == result.id && s->in[1].id == gpu_product_result(p, g, 1).id &&
                only_read_by(p, s->in[0], at) && only_read_by(p, s->in[1], at);
     }
-    const bool experts = s[-1].op == BZ_OP_EXPERT_LINEAR;
+    const bool experts = product->op == BZ_OP_EXPERT_LINEAR;
     if (s->op == BZ_OP_GEGLU && !s->in[1].id) { /* one matrix holds gates and ups */
-        return n == 1 && experts && follows(p, at, BZ_OP_GEGLU, 0) && s->width % 4 == 0 &&
-               2 * s->width == bz_weight_of(p->weights, s[-1].w[0])->ne[1];
+        return n == 1 && experts && takes(p, at, BZ_OP_GEGLU, 0, result) && s->width % 4 == 0 &&
+               2 * s->width == bz_weight_of(p->weights, product->w[0])->ne[1];
     }
     if (experts) {
         return false;
     }
     if (s->op == BZ_OP_GEGLU && n == 1) {
-        return follows(p, at, BZ_OP_GEGLU, 0) && s->in[1].id != s->in[0].id &&
+        return takes(p, at, BZ_OP_GEGLU, 0, result) && s->in[1].id != s->in[0].id &&
                has_vec4_rows(p, s->in[1]);
     }
-    return n == 1 && follows(p, at, BZ_OP_SOFTCAP, 0);
+    return n == 1 && takes(p, at, BZ_OP_SOFTCAP, 0, result);
 }
 
 /* Is the result of the geglu at step `at` read by packed products of few rows only, and do they
@@ -201,22 +309,26 @@ static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g
     }
     const bz_step *product = &p->steps[at];
     const bool experts = product->op == BZ_OP_EXPERT_LINEAR;
+    g->first = first;
     g->products.first_product = (uint8_t)(at - first);
     do {
         g->products.n++;
         at++;
-    } while (in->fuse && g->products.n < (experts ? 2 : 3) &&
+    } while (in->fuse && g->products.n < (experts ? 2 : GPU_MAX_PRODUCTS) &&
              joins(in, at, product, g->products.n));
-    if (experts && g->products.n == 2 && !ends_with(p, at, 2)) {
+    match_adapters(in, g);
+    if (experts && g->products.n == 2 && !ends_with(p, skip_adapters(g, at), g)) {
         g->products.n = 1; /* the kernel writes one result of experts */
         at--;
+        match_adapters(in, g);
     }
     g->products.keeps_sum = sum.id && read_after(p, sum, at - 1);
     g->products.keeps_norm = g->products.has_norm && read_after(p, input, at - 1);
     if (experts && (g->products.add || g->products.keeps_norm)) {
         return false; /* a row may have no workgroup that would write them */
     }
-    if (in->fuse && ends_with(p, at, g->products.n) && !g->products.keeps_norm) {
+    at = skip_adapters(g, at);
+    if (in->fuse && ends_with(p, at, g) && !g->products.keeps_norm) {
         g->products.epilogue = (uint8_t)(at - first);
         at++;
         /* a geglu with another tensor, the PLE gate, has too few outputs for groups of sixteen */
@@ -226,6 +338,26 @@ static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g
     g->fusion = GPU_FUSE_PRODUCTS;
     g->count = (uint32_t)(at - first);
     return true;
+}
+
+/* Sums with B for products of one input that no kernel of these products computes. */
+static bool match_low_ranks(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bz_plan *p = in->plan;
+    const bz_step *s = &p->steps[first];
+    bz_weight weights[GPU_MAX_PRODUCTS];
+    g->fusion = GPU_FUSE_LOW_RANKS;
+    while (g->count < GPU_MAX_PRODUCTS && first + g->count < p->n_steps) {
+        const bz_step *t = s + g->count;
+        weights[g->count] = t->w[0];
+        if (t->op != BZ_OP_ADD_LOW_RANK || t->in[2].id || t->accepts_soft ||
+            bz_plan_tensor(p, t->in[1])->root != bz_plan_tensor(p, s->in[1])->root ||
+            gpu_span_of(in, weights, g->count + 1).size == 0) {
+            break;
+        }
+        g->count++;
+    }
+    return g->count > 1;
 }
 
 /* The result of geglu is quantized as it is computed. */
@@ -242,6 +374,24 @@ static bool match_geglu_product(const gpu_lower_input *in, size_t first, gpu_gro
     g->fusion = GPU_FUSE_GEGLU_PRODUCT;
     g->count = 2;
     return gpu_kernels_tile8(w->type) && (s->in[1].id || s->width == w->ne[0]);
+}
+
+/* The same, where adapters read the result as f32 before that product does. */
+static bool match_geglu_kept(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bz_plan *p = in->plan;
+    const bz_step *s = &p->steps[first], *product = s + 2;
+    if (s->op != BZ_OP_GEGLU || !s->in[1].id || first + 2 >= p->n_steps || !in->packed ||
+        product->op != BZ_OP_LINEAR || product->in[0].id != s->out[0].id ||
+        s[1].in[0].id != s->out[0].id || s[1].op != BZ_OP_LINEAR ||
+        bz_plan_rows_of(p, s->out[0]) <= GPU_MAX_VECTOR_ROWS) {
+        return false;
+    }
+    const bz_weight_info *w = bz_weight_of(p->weights, product->w[0]);
+    g->fusion = GPU_FUSE_GEGLU_KEPT;
+    g->count = 1;
+    return gpu_is_low_rank(p, first + 1) && gpu_kernels_tile8(w->type) && w->ne[0] % 4 == 0 &&
+           bz_plan_tensor(p, s->out[0])->cols == w->ne[0];
 }
 
 /* ---- attention ---------------------------------------------------------------------------- */
@@ -315,19 +465,29 @@ static const bz_step *norm_for_products(const bz_plan *p, size_t at, bz_tensor v
     return last && last->w[0].id && is_for_products(p, last->out[0]) ? last : NULL;
 }
 
-/* Do all products that read t take int8 rows of it? Products are its only readers. */
-static bool is_for_int8(const gpu_lower_input *in, bz_tensor t)
+/* Do all products that read t take int8 rows of it, except for adapters? Products are its only
+ * readers. *adapters: they are among them, but not alone. */
+static bool is_for_int8(const gpu_lower_input *in, bz_tensor t, bool *adapters)
 {
     const bz_plan *p = in->plan;
+    uint32_t others = 0;
+    *adapters = false;
     const bz_tensor_info *info = bz_plan_tensor(p, t);
     bool only = in->packed && info->stride == info->cols &&
                 bz_plan_rows_of(p, t) > GPU_MAX_VECTOR_ROWS && info->last > info->first;
     for (int32_t i = info->first + 1; i <= info->last && only; i++) {
-        const bz_weight_info *w =
-            p->steps[i].in[0].id == t.id ? bz_weight_of(p->weights, p->steps[i].w[0]) : NULL;
-        only = !w || (gpu_kernels_tile8(w->type) && w->ne[0] == info->cols);
+        if (p->steps[i].in[0].id != t.id) {
+            continue;
+        }
+        const bz_weight_info *w = bz_weight_of(p->weights, p->steps[i].w[0]);
+        if (p->steps[i].op == BZ_OP_LINEAR && gpu_is_low_rank(p, (size_t)i)) {
+            *adapters = true;
+        } else {
+            only = gpu_kernels_tile8(w->type) && w->ne[0] == info->cols;
+            others++;
+        }
     }
-    return only;
+    return only && others;
 }
 
 /* Does step `at` normalize v, and the next one add the result to another tensor? */
@@ -372,7 +532,8 @@ static bool match_norms(const gpu_lower_input *in, size_t first, gpu_group *g)
                           g->norms.adds + g->norms.has_scale + g->norms.n < MAX_NORM_WEIGHTS;
         if (fits && !(multiplies && last->op == BZ_OP_MUL_VECTOR)) {
             multiplies = multiplies || last->op == BZ_OP_MUL_VECTOR;
-            g->norms.int8[g->norms.n] = is_for_int8(in, last->out[0]);
+            bool *f32 = &g->norms.f32[g->norms.n];
+            g->norms.int8[g->norms.n] = is_for_int8(in, last->out[0], f32);
             g->norms.norm[g->norms.n++] = i;
         } else {
             g->norms.keeps_sum = g->norms.keeps_sum || reads_tensor(p, &p->steps[i], v);
@@ -426,9 +587,13 @@ static bool match_norm_add_scale(const gpu_lower_input *in, size_t first, gpu_gr
 
 static const gpu_fusion_rule rules[] = {
     {"products",
-     "[rms_norm add [scale]] [rms_norm] linear ... [geglu | softcap], int8, up to 8 rows",
+     "[rms_norm add [scale]] [rms_norm] linear ... [add_low_rank ...] [geglu | softcap], int8, up "
+     "to 8 rows",
      match_products},
+    {"low-ranks", "add_low_rank ..., of one input", match_low_ranks},
     {"geglu-product", "geglu, linear | expert_linear, int8, more than 8 rows", match_geglu_product},
+    {"geglu-kept", "geglu before linear of adapters and linear, int8, more than 8 rows",
+     match_geglu_kept},
     {"kv", "rms_norm rope rms_norm kv_write [rms_norm rope of queries, more than 8 rows]",
      match_kv},
     {"attend", "rms_norm rope attend, up to 8 rows", match_attend},
@@ -452,7 +617,9 @@ static gpu_group group_at(const gpu_lower_input *in, size_t first)
     for (size_t i = 0; i < all.n; i++) {
         gpu_group g = {0};
         if ((in->fuse || all.rule[i].match == match_products) && all.rule[i].match(in, first, &g)) {
-            g.rule = g.count > 1 || g.norms.n ? all.rule[i].name : NULL;
+            const bool several =
+                g.count > 1 || g.norms.n || g.products.adds[0] || g.fusion == GPU_FUSE_GEGLU_KEPT;
+            g.rule = several ? all.rule[i].name : NULL;
             g.first = first;
             return g;
         }
@@ -469,7 +636,8 @@ static bool adds_partial_sums(const bz_plan *p, const gpu_group *g, bz_tensor t)
     switch (g->fusion) {
     case GPU_FUSE_NONE:
         return (s->op == BZ_OP_RMS_NORM && s->width <= MAX_ROW) ||
-               (s->op == BZ_OP_GEGLU && s->in[1].id) || s->op == BZ_OP_ROUTE;
+               (s->op == BZ_OP_GEGLU && s->in[1].id) || s->op == BZ_OP_ROUTE ||
+               s->op == BZ_OP_ADD_LOW_RANK;
     case GPU_FUSE_NORM_ADD: /* as input of the norm, not as what the norm is added to */
     case GPU_FUSE_NORM_ADD_SCALE: return s->width <= MAX_ROW && s[1].in[0].id != t.id;
     case GPU_FUSE_NORM_ROPE:
@@ -477,13 +645,16 @@ static bool adds_partial_sums(const bz_plan *p, const gpu_group *g, bz_tensor t)
     case GPU_FUSE_NORMS:
         return (g->norms.adds < 1 || s[1].in[0].id != t.id) &&
                (g->norms.adds < 2 || s[3].in[0].id != t.id);
-    case GPU_FUSE_KV: return true;
+    case GPU_FUSE_KV:
+    case GPU_FUSE_LOW_RANKS: return true;
+    case GPU_FUSE_GEGLU_KEPT:
     case GPU_FUSE_GEGLU_PRODUCT: return s->in[1].id != 0; /* gate and up */
     default: return false;
     }
 }
 
-/* 1 + the only group that reads t, and all columns of it; 0: none. `step` wrote t. */
+/* 1 + the only group that reads t; 0: none, or one that reads only some columns, except for what
+ * adapters multiply by B. `step` wrote t. */
 static uint32_t only_reader(const gpu_fused *f, const bz_plan *p, size_t step, bz_tensor t)
 {
     const bz_tensor_info *info = bz_plan_tensor(p, t);
@@ -495,7 +666,9 @@ static uint32_t only_reader(const gpu_fused *f, const bz_plan *p, size_t step, b
         for (size_t k = 0; k < sizeof p->steps[i].in / sizeof *p->steps[i].in; k++) {
             const bz_tensor in = p->steps[i].in[k];
             if (bz_plan_tensor(p, in)->root == t.id) {
-                if (in.id != t.id || (reader && reader != 1 + f->group_of[i])) {
+                const bool whole =
+                    in.id == t.id || (k == 1 && p->steps[i].op == BZ_OP_ADD_LOW_RANK);
+                if (!whole || (reader && reader != 1 + f->group_of[i])) {
                     return 0;
                 }
                 reader = 1 + f->group_of[i];
@@ -505,17 +678,22 @@ static uint32_t only_reader(const gpu_fused *f, const bz_plan *p, size_t step, b
     return reader;
 }
 
-/* Can the group combine the partial results of attention, the result of step `at`? It must run
- * next, before anything else writes after the arena; and results from a cache in Q4 are rotated. */
-static bool combines_attention(const gpu_lower_input *in, const gpu_fused *f, uint32_t group,
-                               size_t at)
+/* Can the next group combine the partial results of attention, the result of step `at`, and store
+ * it if others read it, too? Only the next one: others write after the arena. Results from a cache
+ * in Q4 are rotated. */
+static bool combines_attention(const gpu_lower_input *in, const gpu_fused *f, size_t at)
 {
     const bz_plan *p = in->plan;
+    const uint32_t group = f->group_of[at] + 1;
+    if (group >= f->n) {
+        return false;
+    }
     const gpu_group *g = &f->groups[group];
     const bz_step *attend = &p->steps[at], *product = &p->steps[g->first];
+    const bz_tensor_info *t = bz_plan_tensor(p, attend->out[0]);
     return in->cache != BZ_CACHE_Q4 && g->fusion == GPU_FUSE_PRODUCTS &&
-           group == f->group_of[at] + 1 && g->products.first_product == 0 &&
-           product->op == BZ_OP_LINEAR && product->in[0].id == attend->out[0].id &&
+           g->products.first_product == 0 && product->op == BZ_OP_LINEAR &&
+           product->in[0].id == attend->out[0].id && t->root == attend->out[0].id && !t->kept &&
            attend->width % 16 == 0 && attend->heads <= MAX_HEADS &&
            attend->heads * attend->width <= MAX_COMBINED;
 }
@@ -525,11 +703,14 @@ static void find_sum_readers(const gpu_lower_input *in, gpu_fused *f)
     const bz_plan *p = in->plan;
     for (size_t i = 0; i < p->n_steps && in->fuse && !p->tower; i++) {
         const bz_tensor t = p->steps[i].out[0];
-        const bool product = p->steps[i].op == BZ_OP_LINEAR,
-                   attend = p->steps[i].op == BZ_OP_ATTEND;
-        const uint32_t reader = product || attend ? only_reader(f, p, i, t) : 0;
-        if (reader && (product ? adds_partial_sums(p, &f->groups[reader - 1], t)
-                               : combines_attention(in, f, reader - 1, i))) {
+        if (p->steps[i].op == BZ_OP_ATTEND && combines_attention(in, f, i)) {
+            const uint32_t group = f->group_of[i] + 1;
+            gpu_group *g = &f->groups[group];
+            g->products.keeps_input = read_after(p, t, g->first + g->count - 1);
+            f->sum_reader[t.id] = 1 + group;
+        }
+        const uint32_t reader = p->steps[i].op == BZ_OP_LINEAR ? only_reader(f, p, i, t) : 0;
+        if (reader && adds_partial_sums(p, &f->groups[reader - 1], t)) {
             f->sum_reader[t.id] = reader;
         }
     }
@@ -570,6 +751,13 @@ bz_status gpu_fuse(const gpu_lower_input *in, gpu_fused *out, bz_error *err)
             for (size_t s = norm; s < norm + gpu_norm_steps(p, norm); s++) {
                 taken[s] = true;
                 f.group_of[s] = f.n;
+            }
+        }
+        for (uint32_t k = 0; k < GPU_MAX_PRODUCTS; k++) {
+            const size_t add = g->products.adds[k];
+            if (add) {
+                taken[add] = true;
+                f.group_of[add] = f.n;
             }
         }
         for (uint32_t k = 0; k < g->count; k++) {

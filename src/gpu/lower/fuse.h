@@ -7,7 +7,7 @@
  * Where the list departs from the plan:
  * - groups, and steps that a group computes ahead of their place in the plan (gpu_group.norms);
  * - partial sums of a split-K product that the only reader of the product adds up, and partial
- *   results of attention that the product after it combines (gpu_fused.sum_reader; partial_sums.c
+ *   results of attention that the next product combines (gpu_fused.sum_reader; partial_sums.c
  *   keeps the sums until then, cache_pieces.c decides about attention);
  * - the number format of a tensor that only products read: int8 where a group's `int8` says so
  *   and the side buffer has space (side.c), f16 where only kernels on subgroup matrices read it,
@@ -37,7 +37,9 @@ typedef enum gpu_fusion {
     GPU_FUSE_KV,
     GPU_FUSE_ATTEND,
     GPU_FUSE_GEGLU_PRODUCT,
+    GPU_FUSE_GEGLU_KEPT,
     GPU_FUSE_PRODUCTS,
+    GPU_FUSE_LOW_RANKS,
     /* towers */
     GPU_FUSE_ROWS,
     GPU_FUSE_HEADS,
@@ -47,10 +49,11 @@ typedef enum gpu_fusion {
     GPU_FUSE_LAYER_NORM
 } gpu_fusion;
 
-enum { GPU_MAX_NORMS = 3, GPU_MAX_ROWS_OUTS = 3 };
+enum { GPU_MAX_NORMS = 3, GPU_MAX_ROWS_OUTS = 3, GPU_MAX_PRODUCTS = 3 };
 
-/* A range of steps, and for NORMS also steps after it. Members of `products` are numbers of steps
- * within the range, from 0, where 0 means none. Those of towers count from 1; 0 means none. */
+/* A range of steps, and for NORMS and PRODUCTS also steps after it. Members of `products` are
+ * numbers of steps within the range, from 0, where 0 means none. Those of towers count from 1; 0
+ * means none. */
 typedef struct gpu_group {
     gpu_fusion fusion;
     const char *rule; /* its name; NULL: a step alone */
@@ -62,7 +65,10 @@ typedef struct gpu_group {
         uint8_t first_product, n;   /* n products of one input */
         bool keeps_sum, keeps_norm; /* the residual and the normed row are read after the group */
         uint8_t epilogue;           /* geglu or softcap */
-        bool int8;                  /* only int8 products read the result: stored as int8 */
+        bool keeps_input; /* attention, if its parts are combined here, is read after the group */
+        /* steps of the plan, in the range or after it: the add_low_rank of each product; 0: none */
+        size_t adds[GPU_MAX_PRODUCTS];
+        bool int8; /* only int8 products read the result: stored as int8 */
     } products;
     struct {
         uint8_t adds;               /* residuals: steps 0 and 1, steps 2 and 3 */
@@ -70,7 +76,8 @@ typedef struct gpu_group {
         bool keeps_sum;             /* the sum is read by others than the norms below */
         uint8_t n;                  /* norms of the sum */
         size_t norm[GPU_MAX_NORMS]; /* steps of the plan; a mul_vector follows one without weight */
-        bool int8[GPU_MAX_NORMS];   /* only int8 products read it: its f32 values are not written */
+        bool int8[GPU_MAX_NORMS];   /* products read it as int8, or f16, and no others as f32, */
+        bool f32[GPU_MAX_NORMS];    /* except for adapters': it is written as both */
     } norms;
     struct {
         uint8_t clamp, norm, add;                /* [clamp] [norm] add: the residual */
@@ -93,8 +100,8 @@ typedef struct gpu_fused {
     gpu_group *groups; /* [n] */
     uint32_t n;
     uint32_t *group_of;   /* [steps] index into groups */
-    uint32_t *sum_reader; /* [tensors] 1 + the group that alone reads this product or attention and
-                             can add up its partial sums; 0: none */
+    uint32_t *sum_reader; /* [tensors] 1 + the group that alone reads this product, or is the first
+                             to read this attention, and can add up its partial sums; 0: none */
 } gpu_fused;
 
 bz_status gpu_fuse(const gpu_lower_input *in, gpu_fused *out, bz_error *err);
@@ -116,13 +123,22 @@ typedef struct gpu_fusion_rules {
 gpu_fusion_rules gpu_text_rules(void);
 gpu_fusion_rules gpu_tower_rules(void); /* fuse_tower.c */
 
+/* Is step `at` the first half of adapters, a product whose result is only multiplied by B? */
+bool gpu_is_low_rank(const bz_plan *plan, size_t at);
+
 /* Steps of one of the norms that a NORMS group computes: 2 with a mul_vector. */
 static inline uint32_t gpu_norm_steps(const bz_plan *plan, size_t norm)
 {
     return plan->steps[norm].w[0].id ? 1 : 2;
 }
 
-/* The range that holds all of n matrices in one buffer; size 0 if there is none. */
-gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_step *products, uint32_t n);
+/* The range that holds all of n weights in one buffer; size 0 if there is none. */
+gpu_binding gpu_span_of(const gpu_lower_input *in, const bz_weight *weights, uint32_t n);
+/* The same for the matrices of n products, and for those that adapters add to the products of a
+ * group. */
+gpu_binding gpu_span_of_products(const gpu_lower_input *in, const bz_step *products, uint32_t n);
+gpu_binding gpu_span_of_adapters(const gpu_lower_input *in, const gpu_group *g);
+/* What product i of a PRODUCTS group results in, with what adapters add. */
+bz_tensor gpu_product_result(const bz_plan *plan, const gpu_group *g, uint32_t i);
 
 #endif

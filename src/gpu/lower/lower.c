@@ -71,6 +71,11 @@ void gpu_lower_fail(builder *x, bz_status code, const char *format, ...)
 static void list_later_steps(const builder *x, gpu_dispatch *d)
 {
     const gpu_group *g = x->group;
+    for (uint32_t i = 0; i < GPU_MAX_PRODUCTS; i++) {
+        if (g->products.adds[i] >= g->first + g->count) {
+            d->later[d->n_later++] = (uint32_t)g->products.adds[i];
+        }
+    }
     for (uint32_t i = 0; i < g->norms.n; i++) {
         const size_t norm = g->norms.norm[i], end = norm + gpu_norm_steps(x->plan, norm);
         for (size_t s = norm; norm >= g->first + g->count && s < end; s++) {
@@ -142,12 +147,20 @@ static void lower_group(builder *x, const gpu_group *g)
     switch (g->fusion) {
     case GPU_FUSE_NONE: gpu_lower_step(x); break;
     case GPU_FUSE_PRODUCTS: gpu_lower_products(x, g); break;
+    case GPU_FUSE_LOW_RANKS: gpu_lower_low_ranks(x, g->count); break;
     case GPU_FUSE_NORMS: gpu_lower_norms(x, g); break;
     case GPU_FUSE_KV: gpu_lower_kv(x, g); break;
     case GPU_FUSE_GEGLU_PRODUCT:
         x->geglu = x->step++;
         x->rows = bz_plan_rows_of(x->plan, x->step->out[0]);
         gpu_lower_tiles(x);
+        x->geglu = NULL;
+        break;
+    case GPU_FUSE_GEGLU_KEPT:
+        x->geglu = x->step;
+        x->step += 2;
+        x->rows = bz_plan_rows_of(x->plan, x->step->out[0]);
+        gpu_convert_input(x, bz_plan_tensor(x->plan, x->step->in[0])->cols, 1);
         x->geglu = NULL;
         break;
     case GPU_FUSE_ATTEND: gpu_lower_attend(x, x->step, x->step + 2); break;

@@ -2,8 +2,14 @@
  * (kernels/norm/norms.wgsl). Called by lower.c. */
 #include "gpu/lower/builder.h"
 
-enum { FLAG_SCALE = 1, FLAG_KEEP_SUM = 2, FLAG_MUL = 4, FLAG_INT8 = 16, FLAG_F16 = 128 };
-/* FLAGS of norms.wgsl */
+enum { /* FLAGS of norms.wgsl */
+       FLAG_SCALE = 1,
+       FLAG_KEEP_SUM = 2,
+       FLAG_MUL = 4,
+       FLAG_INT8 = 16,
+       FLAG_F16 = 128,
+       FLAG_F32_TOO = 1024
+};
 
 void gpu_lower_norms(builder *x, const gpu_group *g)
 {
@@ -37,6 +43,9 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
     uint32_t *const outs[GPU_MAX_NORMS][2] = {{&p->norm.norm0_out, &p->norm.norm0_stride},
                                               {&p->norm.norm1_out, &p->norm.norm1_stride},
                                               {&p->norm.norm2_out, &p->norm.norm2_stride}};
+    uint32_t *const copies[GPU_MAX_NORMS][2] = {{&p->norm.copy0_out, &p->norm.copy0_stride},
+                                                {&p->norm.copy1_out, &p->norm.copy1_stride},
+                                                {&p->norm.copy2_out, &p->norm.copy2_stride}};
     for (uint32_t i = 0; i < g->norms.n; i++) {
         const bz_step *norm = &plan->steps[g->norms.norm[i]],
                       *end = norm + gpu_norm_steps(plan, g->norms.norm[i]) - 1;
@@ -45,6 +54,9 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
             g->norms.int8[i] ? gpu_store_rounded(x, end->out[0], outs[i][0], outs[i][1]) : GPU_F32;
         if (form != GPU_F32) {
             flags |= (uint32_t)(form == GPU_INT8 ? FLAG_INT8 : FLAG_F16) << i;
+            flags |= g->norms.f32[i] ? (uint32_t)FLAG_F32_TOO << i : 0;
+            *copies[i][0] = gpu_offset_of(x, end->out[0]);
+            *copies[i][1] = gpu_stride_of(x, end->out[0]);
         } else {
             *outs[i][0] = gpu_offset_of(x, end->out[0]);
             *outs[i][1] = gpu_stride_of(x, end->out[0]);

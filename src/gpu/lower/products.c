@@ -15,7 +15,8 @@ enum { /* FLAGS of linear8.wgsl */
        FLAG_EXPERTS = 256,
        FLAG_INT8 = 512, /* the input is int8, in the side buffer */
        FLAG_INT8_OUT = 1024,
-       FLAG_COMBINE = 2048 /* the input may be partial results of attention */
+       FLAG_COMBINE = 2048, /* the input may be partial results of attention */
+       FLAG_ADAPTED = 4096
 };
 
 enum {
@@ -42,7 +43,9 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
         flags |= FLAG_INT8;
     } else if (x->partial_tensor.id && product->in[0].id == x->partial_tensor.id &&
                x->partial.split.reader_combines) {
-        flags |= FLAG_COMBINE;
+        flags |= FLAG_COMBINE | (g->products.keeps_input ? FLAG_KEEP_NORM : 0);
+        p->norm_out = p->in0;
+        p->norm_out_stride = p->in0_stride;
         d->combines = x->partial.cache;
         d->split = x->partial.split;
         p->in1 = x->partial.params.out1;
@@ -76,16 +79,16 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
 /* What comes after the products: where the result goes. */
 static uint32_t lower_epilogue(const builder *x, const gpu_group *g, gpu_fused_product_params *p)
 {
-    const bz_step *product = x->step + g->products.first_product,
-                  *epilogue = x->step + g->products.epilogue;
-    const bz_step *last = g->products.epilogue ? epilogue : product;
-    p->out0 = gpu_offset_of(x, last->out[0]);
-    p->out0_stride = gpu_stride_of(x, last->out[0]);
+    const bz_step *epilogue = x->step + g->products.epilogue;
+    const bz_tensor result =
+        g->products.epilogue ? epilogue->out[0] : gpu_product_result(x->plan, g, 0);
+    p->out0 = gpu_offset_of(x, result);
+    p->out0_stride = gpu_stride_of(x, result);
     if (!g->products.epilogue) {
         return 0;
     }
     const uint32_t int8 =
-        gpu_is_stored(x, last->out[0], GPU_INT8, &p->out0, &p->out0_stride) ? FLAG_INT8_OUT : 0;
+        gpu_is_stored(x, result, GPU_INT8, &p->out0, &p->out0_stride) ? FLAG_INT8_OUT : 0;
     if (epilogue->op == BZ_OP_SOFTCAP) {
         p->cap = epilogue->scale;
         return FLAG_SOFTCAP;
@@ -115,13 +118,13 @@ static void set_matrices(const builder *x, const gpu_group *g, gpu_binding span,
         } else if (i == 1) {
             p->matrix1 = at;
             p->matrix1_first = first;
-            p->matrix1_out = gpu_offset_of(x, product[i].out[0]);
-            p->matrix1_stride = gpu_stride_of(x, product[i].out[0]);
+            p->matrix1_out = gpu_offset_of(x, gpu_product_result(x->plan, g, i));
+            p->matrix1_stride = gpu_stride_of(x, gpu_product_result(x->plan, g, i));
         } else {
             p->matrix2 = at;
             p->matrix2_first = first;
-            p->matrix2_out = gpu_offset_of(x, product[i].out[0]);
-            p->matrix2_stride = gpu_stride_of(x, product[i].out[0]);
+            p->matrix2_out = gpu_offset_of(x, gpu_product_result(x->plan, g, i));
+            p->matrix2_stride = gpu_stride_of(x, gpu_product_result(x->plan, g, i));
         }
         outputs += i && g->products.epilogue
                        ? 0
@@ -155,6 +158,45 @@ static uint32_t set_experts(const builder *x, const gpu_group *g, const gpu_piec
     }
     d->y = x->rows * p->slots;
     return FLAG_EXPERTS;
+}
+
+/* What adapters add to the products. */
+static uint32_t set_adapters(const builder *x, const gpu_group *g, gpu_dispatch *d)
+{
+    gpu_fused_product_params *p = &d->params.fused_product;
+    const gpu_binding span = gpu_span_of_adapters(x->in, g);
+    struct {
+        uint32_t *stride, *low, *rank, *high;
+        float *scale;
+    } to[GPU_MAX_PRODUCTS] = {
+        {&p->low_stride, &p->low0, &p->rank0, &p->high0, &p->low_scale0},
+        {&p->low1_stride, &p->low1, &p->rank1, &p->high1, &p->low_scale1},
+        {&p->low_stride, &p->low2, &p->rank2, &p->high2, &p->low_scale2},
+    };
+    if (!span.size) {
+        return 0;
+    }
+    d->extra[2] = (gpu_dispatch_binding){GPU_BOUND_WEIGHT, span};
+    /* a matrix of gates and ups: both products are parts of one */
+    const bool one = g->products.epilogue && !x->step[g->products.epilogue].in[1].id;
+    for (uint32_t i = 0; i < (one ? 2 : g->products.n); i++) {
+        const size_t step = g->products.adds[one ? 0 : i];
+        if (!step) {
+            continue;
+        }
+        const bz_step *add = &x->plan->steps[step];
+        const bz_weight_info *w = bz_weight_of(x->in->weights->table, add->w[0]);
+        const uint64_t at = gpu_pieces_of(x->in->weights, add->w[0]).piece->at.offset;
+        *to[i].stride = gpu_stride_of(x, add->in[1]);
+        *to[i].low = gpu_offset_of(x, add->in[1]);
+        *to[i].rank = (uint32_t)w->ne[1];
+        *to[i].high = (uint32_t)((at - span.offset) / 4);
+        *to[i].scale = add->scale;
+        p->panels = divide_up(bz_plan_tensor(x->plan, add->out[0])->cols /
+                                  (add->in[2].id ? add->experts_used : 1),
+                              BZ_LOW_RANK_PANEL);
+    }
+    return FLAG_ADAPTED;
 }
 
 /* How many threads share an output: each has a few units of its sum, and there are enough
@@ -192,7 +234,7 @@ void gpu_lower_products(builder *x, const gpu_group *g)
         uint32_t flags = lower_prologue(x, g, &d) | lower_epilogue(x, g, p);
         if (pieces.n == 1) {
             d.weights = (gpu_dispatch_binding){GPU_BOUND_WEIGHT,
-                                               gpu_span_of(x->in, product, g->products.n)};
+                                               gpu_span_of_products(x->in, product, g->products.n)};
             set_matrices(x, g, d.weights.at, p);
         } else { /* a single product, one dispatch per piece */
             d.weights = gpu_bind_piece(piece);
@@ -202,7 +244,7 @@ void gpu_lower_products(builder *x, const gpu_group *g)
             p->up += flags & FLAG_GEGLU_WITH ? piece->first_row : 0;
             flags &= i ? ~(uint32_t)(FLAG_KEEP_SUM | FLAG_KEEP_NORM) : ~0u; /* written once */
         }
-        flags |= set_experts(x, g, piece, &d);
+        flags |= set_experts(x, g, piece, &d) | set_adapters(x, g, &d);
         const bool whole = flags & (FLAG_ADD | FLAG_NORM | FLAG_COMBINE) || k < MAX_INPUTS;
         const uint32_t n = flags & FLAG_EXPERTS ? 1 : x->rows,
                        chunk = flags & FLAG_INT8 ? EMPTY_CHUNK

@@ -93,8 +93,9 @@ static gpu_form form_for_readers(const builder *x, bz_tensor t)
     uint32_t readers = 0, f16_readers = 0;
     for (int32_t i = info->first + 1; i <= info->last; i++) {
         if (x->plan->steps[i].in[0].id == t.id) {
-            readers++;
-            f16_readers += gpu_is_tile16(x, &x->plan->steps[i]);
+            const bool adapters = gpu_is_low_rank(x->plan, (size_t)i); /* read f32 */
+            readers += !adapters;
+            f16_readers += !adapters && gpu_is_tile16(x, &x->plan->steps[i]);
         }
     }
     return f16_readers == 0 ? GPU_INT8 : f16_readers == readers ? GPU_F16 : GPU_F32;
@@ -216,6 +217,10 @@ void gpu_convert_input(builder *x, uint32_t k, uint32_t inputs)
                                            &p->convert.split_rows);
         o.value[2] = gpu_read_partial_sums(x, x->geglu->in[1], &p->in1, &p->in1_stride,
                                            &p->convert.split_rows);
+    }
+    if (x->group->fusion == GPU_FUSE_GEGLU_KEPT) {
+        p->convert.kept = gpu_offset_of(x, x->geglu->out[0]);
+        p->convert.kept_stride = gpu_stride_of(x, x->geglu->out[0]);
     }
     if (form == GPU_F16) {
         const uint32_t fours = k / 4, threads = f16_threads(x, k);

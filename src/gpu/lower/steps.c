@@ -259,31 +259,6 @@ static void expert_sum(builder *x)
     gpu_emit(x, GPU_EXPERT_SUM, BZ_F32, (gpu_overrides){{x->step->experts_used}}, d);
 }
 
-static void add_low_rank(builder *x)
-{
-    const bz_step *s = x->step;
-    const bz_weight_info *w = bz_weight_of(x->in->weights->table, s->w[0]);
-    const uint32_t slots = s->in[2].id ? s->experts_used : 1;
-    gpu_dispatch d = {.params = gpu_params_of(x, s),
-                      .weights = gpu_bind_weight(x, s->w[0]),
-                      .y = x->rows * slots};
-    gpu_low_rank_params *p = &d.params.low_rank;
-    if (gpu_pieces_of(x->in->weights, s->w[0]).n != 1) {
-        gpu_lower_fail(x, BZ_UNSUPPORTED_MODEL,
-                       "The adapter's tensor %s is larger than this GPU binds at once. Run the "
-                       "model on the CPU.",
-                       w->name);
-        return;
-    }
-    p->cols /= slots;
-    p->rank = (uint32_t)w->ne[1];
-    p->panels = divide_up(p->cols, BZ_LOW_RANK_PANEL);
-    p->skip_soft = s->accepts_soft;
-    p->scale = s->scale;
-    d.x = divide_up(p->cols, 64);
-    gpu_emit(x, GPU_ADD_LOW_RANK, BZ_F32, (gpu_overrides){{slots, s->in[2].id != 0}}, d);
-}
-
 /* No dispatch: the host computes the angles. */
 static void rope_table(builder *x)
 {
@@ -352,7 +327,7 @@ void gpu_lower_step(builder *x)
     case BZ_OP_ROPE: rope(x); break;
     case BZ_OP_ROUTE: route(x); break;
     case BZ_OP_EXPERT_SUM: expert_sum(x); break;
-    case BZ_OP_ADD_LOW_RANK: add_low_rank(x); break;
+    case BZ_OP_ADD_LOW_RANK: gpu_lower_low_ranks(x, 1); break;
     case BZ_OP_KV_WRITE: gpu_lower_kv_write(x); break;
     case BZ_OP_ATTEND: gpu_lower_attend(x, NULL, s); break;
     case BZ_OP_ROPE_TABLE: rope_table(x); break;

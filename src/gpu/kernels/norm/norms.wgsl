@@ -10,7 +10,7 @@
 // One workgroup per row: each value is read once.
 override ADDS: u32 = 0u;
 override OUTS: u32 = 1u;
-override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8; from bit 7: 1 for f16
+override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8; from bit 7: 1 for f16; from bit 10: 1 for f32, too, at copy0_out ...
 override PER_THREAD: u32 = 1u; // values per thread: width / 256, rounded up
 override SUMS: u32 = 0u;       // split-K partial sums of in0; 0: not split
 override WIDTH: u32 = 1u;
@@ -125,20 +125,21 @@ fn store_f16(local: u32, row: u32, r: f32, n: u32, values: u32, factors: u32) {
     workgroupBarrier(); // partial is used again
 }
 
-fn store_norm(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32) {
-    if (((FLAGS >> (4u + n)) & 1u) != 0u) {
-        store_int8(local, row, r, n, offset, stride);
-        return;
-    }
-    if (((FLAGS >> (7u + n)) & 1u) != 0u) {
-        store_f16(local, row, r, n, offset, stride);
-        return;
-    }
+fn store_f32(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32) {
     for (var k = 0u; k < PER_THREAD; k++) {
         let i = local + k * 256u;
         if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
         arena[offset + row * stride + i] = normed(i, r, n);
     }
+}
+
+fn store_norm(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32, copy: u32, copy_stride: u32) {
+    let int8 = ((FLAGS >> (4u + n)) & 1u) != 0u;
+    let half = ((FLAGS >> (7u + n)) & 1u) != 0u;
+    if (int8) { store_int8(local, row, r, n, offset, stride); }
+    if (half) { store_f16(local, row, r, n, offset, stride); }
+    if (!int8 && !half) { store_f32(local, row, r, n, offset, stride); }
+    if (((FLAGS >> (10u + n)) & 1u) != 0u) { store_f32(local, row, r, n, copy, copy_stride); }
 }
 
 @compute @workgroup_size(256)
@@ -159,7 +160,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if ((FLAGS & KEEPS) != 0u) {
         for (var i = local; i < WIDTH; i += 256u) { arena[params.out0 + row * params.out0_stride + i] = v[i]; }
     }
-    if (OUTS > 0u) { store_norm(local, row, r, 0u, params.norm0_out, params.norm0_stride); }
-    if (OUTS > 1u) { store_norm(local, row, r, 1u, params.norm1_out, params.norm1_stride); }
-    if (OUTS > 2u) { store_norm(local, row, r, 2u, params.norm2_out, params.norm2_stride); }
+    if (OUTS > 0u) { store_norm(local, row, r, 0u, params.norm0_out, params.norm0_stride, params.copy0_out, params.copy0_stride); }
+    if (OUTS > 1u) { store_norm(local, row, r, 1u, params.norm1_out, params.norm1_stride, params.copy1_out, params.copy1_stride); }
+    if (OUTS > 2u) { store_norm(local, row, r, 2u, params.norm2_out, params.norm2_stride, params.copy2_out, params.copy2_stride); }
 }

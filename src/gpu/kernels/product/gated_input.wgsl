@@ -10,6 +10,14 @@ fn load4(at: u32, between: u32, n: u32) -> vec4<f32> {
     return vec4<f32>(sum_splits(at, between, n), sum_splits(at + 1u, between, n), sum_splits(at + 2u, between, n), sum_splits(at + 3u, between, n));
 }
 
+// Stores values 4 four .. 4 four + 3, the only input of its row, as f32, if adapters read them.
+fn keep4(row: u32, four: u32, x: vec4<f32>) {
+    if (params.kept_stride != 0u) {
+        let at = params.kept + row * params.kept_stride + four * 4u;
+        for (var i = 0u; i < 4u; i++) { arena[at + i] = x[i]; }
+    }
+}
+
 // Values 4 four .. 4 four + 3.
 fn input4(row: u32, input: u32, four: u32) -> vec4<f32> {
     let at = params.in0 + row * params.in0_stride + select(1u, 2u, GATE == ONE) * input * params.k + four * 4u;

@@ -1,6 +1,7 @@
 // uses: <sum> <side> params.fused_product common/pass common/fold common/arena4 product/dot type.dot
 // linear8: y = W x for up to 8 rows, with int8 activations. The products of decoding.
-//   before the product (FLAGS): t = in1 + norm(in0) [* scale_weight]; x = norm(t); both may be stored for later steps
+//   before the product (FLAGS): t = in1 + norm(in0) [* number]; x = norm(t); both may be stored for later steps
+//   with it: W x + scale * B a for any of the products, what adapters add (a is computed before)
 //   after it: gelu(W0 x) * (W1 x), gelu(W x) * up, or softcap
 // x: [rows][K]; W: up to three matrices [outputs][K] that share the input, or those of the experts that each row chose.
 //
@@ -19,10 +20,10 @@ override UNITS: u32 = K / 32u;
 override STEPS: u32 = (UNITS + LANES - 1u) / LANES; // units of a thread
 override PER_THREAD: u32 = select(8u, 16u, K > 2048u); // values of a row with a norm
 const ADD = 1u;        // t -> in1 + norm(t) * add_weight
-const SCALE = 2u;      // ... * scale_weight[0]
+const SCALE = 2u;      // ... * numbers[0]
 const KEEP = 4u;       // t is stored at out1
 const NORM = 8u;       // u -> norm(u) * norm_weight
-const KEEP_NORM = 16u; // x is stored at norm_out
+const KEEP_NORM = 16u; // x is stored at norm_out; with COMBINE, too
 const GEGLU = 32u;     // gelu(first matrix) * second matrix
 const GATED = 64u;     // gelu(product) * up
 const SOFTCAP = 128u;
@@ -30,12 +31,13 @@ const EXPERTS = 256u;   // in1: their indices; `up_rows`: weight rows from a gat
 const INT8 = 512u;      // the input is in the side buffer: integers at vector in0, scales at vector in0_stride
 const INT8_OUT = 1024u; // the output goes there: integers at vector out0, scales at vector out0_stride
 const COMBINE = 2048u;  // where `parts` > 0 the input is in1: [row][head][part] of (max, sum, two unused, columns)
+const ADAPTED = 4096u;  // B in `numbers`; without ADD and NORM
 const MAX_PARTS = 8u;
 const MAX_HEADS = 32u;
 
 @group(0) @binding(4) var<storage, read> add_weight: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> norm_weight: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> scale_weight: array<f32>;
+@group(0) @binding(6) var<storage, read> numbers: array<f32>; // of SCALE, or of ADAPTED
 
 var<workgroup> shared_sum: array<f32, 256>;
 var<workgroup> out_sum: array<f32, 128>;  // [output][part of its lanes], a part at least 4
@@ -80,7 +82,7 @@ fn load_plain(row: u32, slot: u32, k0: u32, local: u32) {
 
 // A whole row from the partial results of attention, each relative to its own maximum: four values per thread. Loops
 // over parts have a constant length, so that their loads are in flight together.
-fn load_combined(row: u32, local: u32) {
+fn load_combined(row: u32, local: u32, writes: bool) {
     let heads = K / params.head;
     let size = params.head / 4u + 1u; // vectors of a part
     let begin = params.in1 / 4u + row * heads * params.parts * size;
@@ -112,6 +114,7 @@ fn load_combined(row: u32, local: u32) {
         if (e0 + local < K / 4u) {
             x8[e / 4u][e % 4u] = pack4xI8(q);
             if (e % 4u == 0u) { scale_and_sum16[e / 4u] = highest / 127.0 * vec2<f32>(1.0, sum); }
+            if ((FLAGS & KEEP_NORM) != 0u && writes) { arena4[(params.norm_out + row * params.norm_out_stride) / 4u + e] = v; }
         }
     }
 }
@@ -187,7 +190,7 @@ fn load_normed(row: u32, local: u32, writes: bool) -> f32 {
             w.d = add_weight[e + 3u];
         }
         var by = 1.0;
-        if ((FLAGS & SCALE) != 0u) { by = scale_weight[0]; }
+        if ((FLAGS & SCALE) != 0u) { by = numbers[0]; }
         let r = 1.0 / sqrt(workgroup_sum(0u, select(0.0, squares(v), has), local) / f32(K) + params.add_eps);
         v = scaled(sum_of_values(y, product_of(scaled(v, r), w)), by);
         if ((FLAGS & KEEP) != 0u && writes && has) { store_values((params.out1 + row * params.out1_stride) / 4u + e, v); }
@@ -244,6 +247,19 @@ fn add_unit(sum: ptr<function, vec2<f32>>, unit: Unit, row: u32, u: u32) {
     }
 }
 
+// What adapters add to outputs o .. o + OUTS - 1 of a product: this thread's part, since a sum over its rank is one over
+// more columns. B: [experts][panels][rank][16].
+fn low_rank(at: u32, rank: u32, high: u32, scale: f32, o: u32, lane: u32) -> vec2<f32> {
+    let b = high + o / 16u * rank * 16u + o % 16u;
+    var s = vec2<f32>();
+    for (var j = lane; j < rank; j += LANES) {
+        let a = arena4[(at + j) / 4u][(at + j) & 3u];
+        s.x += a * numbers[b + j * 16u];
+        if (OUTS > 1u) { s.y += a * numbers[b + j * 16u + 1u]; }
+    }
+    return scale * s;
+}
+
 // Stores the sums of this thread's OUTS outputs over its lanes, in parts where LANES exceeds a subgroup.
 fn store_sums(pair: bool, s: vec2<f32>, local: u32) {
     let parts = LANES / summed_lanes();
@@ -288,6 +304,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     // a bucket of one row need not wait for the count of rows, unless no logits may be wanted
     if ((MAX_N > 1u || params.logit_rows == 1u) && r >= live_rows()) { return; }
     var slot = 0u;
+    var expert = 0u;
     var before = 0u; // weight rows of the preceding experts
     if ((FLAGS & EXPERTS) != 0u) {
         first = group.x * outputs;
@@ -296,9 +313,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         slot = group.y % params.slots;
         let at = params.in1 + r * params.in1_stride + slot;
         if (local == 0u) { chosen = u32(arena4[at / 4u][at & 3u]) - params.expert0; }
-        let expert = workgroupUniformLoad(&chosen);
-        if (expert >= params.expert_count) { return; } // in another binding
-        before = expert * params.cols;
+        let here = workgroupUniformLoad(&chosen);
+        if (here >= params.expert_count) { return; } // in another binding
+        before = here * params.cols;
+        expert = params.expert0 + here;
     }
     let mine = min(first + local / LANES * OUTS, params.row_count - OUTS);
     var w = row_at(params.matrix0, before + mine);
@@ -311,6 +329,21 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let w2 = fetch_unit(w, min(lane + 2u * LANES, UNITS - 1u));
     var s = vec2<f32>();
     var t = vec2<f32>();
+    if ((FLAGS & ADAPTED) != 0u) {
+        let row = r * params.low_stride;
+        let matrix = expert * params.panels * 16u; // of the expert, times the rank
+        let up = mine + params.up_rows;
+        if (mine >= params.matrix2_first) {
+            s = low_rank(params.low2 + row, params.rank2, params.high2, params.low_scale2, mine - params.matrix2_first, lane);
+        } else if (mine >= params.matrix1_first) {
+            s = low_rank(params.low1 + row, params.rank1, params.high1, params.low_scale1, mine - params.matrix1_first, lane);
+        } else {
+            s = low_rank(params.low0 + row + slot * params.rank0, params.rank0, params.high0 + matrix * params.rank0, params.low_scale0, mine, lane);
+        }
+        if ((FLAGS & GEGLU) != 0u) {
+            t = low_rank(params.low1 + r * params.low1_stride + slot * params.rank1, params.rank1, params.high1 + matrix * params.rank1, params.low_scale1, up, lane);
+        }
+    }
     var factor = 1.0;
     let stored = r * max(params.slots, 1u) + slot; // row of an int8 tensor, with a row per slot
     let held = select(CHUNK, K, (FLAGS & INT8) != 0u);
@@ -318,7 +351,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         if ((FLAGS & (ADD | NORM)) != 0u) {
             factor = load_normed(r, local, first == 0u && slot == 0u);
         } else if ((FLAGS & COMBINE) != 0u && params.parts > 0u) {
-            load_combined(r, local);
+            load_combined(r, local, first == 0u);
         } else if ((FLAGS & INT8) == 0u) {
             load_plain(r, slot, k0, local);
         }

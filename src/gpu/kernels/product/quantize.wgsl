@@ -2,6 +2,7 @@
 // quantize: rows of activations as int8 (common/int8), for product/linear_tile8.
 // in0: [rows][inputs][k] f32: a row may be several inputs of k values (slots of experts); each is padded to steps of 64
 // values and becomes a row of its own:
+// Where adapters read what GATE computes, it is also stored as f32 (`kept`).
 //   integers at vector out0: [row][step][4] of 16;  scales at vector out1: [row][step] of (d, sum, d, sum)
 //
 // A thread takes four values, eight threads a group of 32.
@@ -20,7 +21,10 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let four = i % (steps * 16u);
     let here = input < params.inputs;
     var x = vec4<f32>();
-    if (here && four * 4u < params.k) { x = input4(row, input, four); }
+    if (here && four * 4u < params.k) {
+        x = input4(row, input, four);
+        keep4(row, four, x);
+    }
     largest[local] = max_bits(x);
     workgroupBarrier();
     let first = local & ~7u;

@@ -1,6 +1,7 @@
 // uses: common/pass product/gated_input common/int8 common/f16_rows tower/pack_f16
 // to_tile16: rows of activations as f16 (common/f16_rows), for product/linear_tile16.
 // in0: [rows][k] f32 -> values at vector out0; at vector out1 the factor of each row, f32
+// Where adapters read what GATE computes, it is also stored as f32 (`kept`).
 //
 // A workgroup converts a row; a thread has up to six times four values, in single variables: an array would lie in
 // memory.
@@ -13,7 +14,9 @@ var<workgroup> largest: array<u32, THREADS>;
 
 fn value4(row: u32, four: u32) -> vec4<f32> {
     if (four * 4u >= params.k) { return vec4<f32>(); }
-    return input4(row, 0u, four);
+    let x = input4(row, 0u, four);
+    keep4(row, four, x);
+    return x;
 }
 
 fn store4(row: u32, four: u32, x: vec4<f32>) {
