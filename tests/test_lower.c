@@ -12,7 +12,6 @@
 #include "session/adapter.h"
 #include "session/model.h"
 #include "support/check.h"
-#include "support/e2b_shape.h"
 #include "support/forward.h"
 #include "support/golden.h"
 #include "support/lora.h"
@@ -265,96 +264,6 @@ static void test_adapted(const char *name)
     golden_close(&file);
 }
 
-/* An adapter of rank 16 for what tools/lora_synth.py adapts, in a model without experts. */
-static bz_adapter *adapter_of_projections(const bz_model *m)
-{
-    const bz_weights *table = &m->text.weights.table;
-    bz_adapter *a = calloc(1, sizeof *a);
-    uint32_t *ranks = calloc(table->n, sizeof *ranks);
-    bz_error err = {0};
-    atomic_init(&a->references, 1);
-    a->model = m;
-    for (uint32_t i = 0; i < table->n; i++) {
-        const bool matrix = table->info[i].ne[1] > 1 && !strstr(table->info[i].name, "token_embd");
-        ranks[i] = matrix ? 16 : 0;
-    }
-    CHECKF(bz_adapter_make_tensors(a, ranks, &err) == BZ_OK, "%s", err.text);
-    free(ranks);
-    return a;
-}
-
-/* Of the list for caches of 1,024 positions. */
-static uint32_t dispatches_with_caches(const gpu_lowered *l, const bz_text_model *text)
-{
-    gpu_cache_shape *shapes = calloc(text->n_caches, sizeof *shapes);
-    gpu_dispatch *list = NULL;
-    uint32_t n = 0;
-    uint64_t scratch = 0;
-    for (uint32_t i = 0; i < text->n_caches; i++) {
-        shapes[i] = (gpu_cache_shape){.positions = 1024,
-                                      .piece_rows = 1 << 20,
-                                      .n_pieces = 1,
-                                      .ring = text->caches[i].window != 0};
-    }
-    CHECK(gpu_split_caches(l, shapes, large.max_binding, &list, &n, &scratch, NULL) == BZ_OK);
-    free(list);
-    free(shapes);
-    return n;
-}
-
-/* Dispatches of all of E2B, decoding (1 row) and reading a prompt, without and with one, or three,
- * adapters on every projection. */
-static void test_e2b(void)
-{
-    static const struct {
-        uint32_t rows, plain, adapted;
-        bool matrices;
-    } cases[] = {{1, 275, 275 + 6 * 35 + 2, false},
-                 {8, 275, 275 + 6 * 35 + 2, false},
-                 {512, 633, 633 + 2 * (6 * 35 + 1), false},
-                 {512, 633, 633 + 2 * (6 * 35 + 1), true}};
-    static e2b_shape e2b;
-    bz_error err = {0};
-    e2b_shape_open(&e2b);
-    bz_adapter *a = adapter_of_projections(&e2b.model);
-    const bz_adapter_use uses[3] = {{a, 1}, {a, 0.5f}, {a, 2}};
-    for (int adapters = 0; adapters <= 3; adapters += adapters ? 2 : 1) {
-        bz_adapter_set *set = NULL;
-        gpu_weights w;
-        CHECKF(bz_adapter_set_new(&set, &e2b.model, uses, (size_t)adapters, &err) == BZ_OK, "%s",
-               err.text);
-        const bz_text_model *text = bz_adapted_text(&e2b.model, set);
-        gpu_limits limits = large;
-        limits.max_buffer = limits.max_binding = UINT64_C(1) << 32;
-        CHECK(gpu_weights_place(&w, &limits, &text->weights.table, BZ_NO_WEIGHT, &err) == BZ_OK);
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            begin("E2B, %d adapters, %u rows%s", adapters, cases[i].rows,
-                  cases[i].matrices ? ", subgroup matrices" : "");
-            bz_plan *plan = NULL;
-            CHECKF(bz_text_record(text, cases[i].rows, 1, &plan, &err) == BZ_OK, "%s", err.text);
-            const gpu_lower_input in = {.plan = plan,
-                                        .weights = &w.map,
-                                        .host_weights = set ? set->bytes : e2b.model.weight_bytes,
-                                        .limits = &limits,
-                                        .fuse = true,
-                                        .packed = true,
-                                        .matrices = cases[i].matrices};
-            gpu_lowered l;
-            if (CHECKF(gpu_lower(&in, &l, &err) == BZ_OK, "%s", err.text)) {
-                const uint32_t want = adapters ? cases[i].adapted : cases[i].plain;
-                const uint32_t n = dispatches_with_caches(&l, text);
-                CHECKF(n == want, "%u dispatches, not %u", n, want);
-                gpu_lowered_free(&l);
-            }
-            bz_plan_free(plan);
-        }
-        gpu_weights_free(&w, NULL);
-        bz_adapter_set_free(set);
-    }
-    bz_adapter_free(a);
-    e2b_shape_close(&e2b);
-}
-
 static void test_canvas(void)
 {
     bz_model *m = open_or_fail(golden_path("diffusion/text.gguf"));
@@ -394,7 +303,8 @@ static void test_towers(void)
 enum { HEADS = 2, HEAD = 32, WIDTH = HEADS * HEAD, IDS = 64 };
 
 static memory_weights weights;
-static bz_weight table, row_norm, head_norm, scalar, matrix, matrix2, tower_matrix;
+static bz_weight table, row_norm, head_norm, scalar, matrix, matrix2, matrix_q4, tower_matrix;
+static bz_weight low_a, low_b; /* an adapter of rank 4 for two products of one input */
 static const bz_cache_info cache = {.kv_heads = 1, .head_dim = HEAD, .window = 16};
 
 static bz_tensor norm(bz_plan *p, bz_tensor x)
@@ -451,6 +361,46 @@ static bz_tensor record_geglu_product(bz_plan *p)
 {
     bz_tensor a = embedded(p), b = embedded(p);
     return bz_linear(p, bz_geglu(p, a, b, "gated"), matrix, "y");
+}
+
+static bz_tensor adapted(bz_plan *p, bz_tensor y, bz_tensor low, uint32_t first)
+{
+    return bz_add_low_rank(p, y, bz_columns(p, low, first, 4), BZ_NO_TENSOR, low_b, 1, 0.5f, "y");
+}
+
+static bz_tensor record_adapted_gate(bz_plan *p)
+{
+    bz_tensor x = norm(p, embedded(p)), low = bz_linear(p, x, low_a, "low"),
+              gate = bz_linear(p, x, matrix, "gate"), up = bz_linear(p, x, matrix2, "up");
+    gate = adapted(p, gate, low, 0);
+    return bz_geglu(p, gate, adapted(p, up, low, 4), "y");
+}
+
+/* Only the second of them is adapted. */
+static bz_tensor record_adapted_up(bz_plan *p)
+{
+    bz_tensor x = norm(p, embedded(p)), low = bz_linear(p, x, low_a, "low"),
+              gate = bz_linear(p, x, matrix, "gate"), up = bz_linear(p, x, matrix2, "up");
+    return bz_geglu(p, gate, adapted(p, up, low, 0), "y");
+}
+
+/* A product of another block type stands between the others and what is added to them. */
+static bz_tensor record_adapted_types(bz_plan *p)
+{
+    bz_tensor x = embedded(p), low = bz_linear(p, x, low_a, "low");
+    bz_tensor q = bz_linear(p, x, matrix, "q"), k = bz_linear(p, x, matrix2, "k"),
+              v = bz_linear(p, x, matrix_q4, "v");
+    q = adapted(p, q, low, 0);
+    k = adapted(p, k, low, 4);
+    v = adapted(p, v, low, 0);
+    return bz_concat(p, bz_concat(p, q, k, "qk"), v, "y");
+}
+
+static bz_tensor record_geglu_adapted(bz_plan *p)
+{
+    bz_tensor a = embedded(p), b = embedded(p), x = bz_geglu(p, a, b, "gated"),
+              low = bz_linear(p, x, low_a, "low");
+    return adapted(p, bz_linear(p, x, matrix, "y"), low, 0);
 }
 
 /* The second norm stands after the first product. */
@@ -528,6 +478,11 @@ static const rule_case rule_cases[] = {
     {"keys, values and attention", record_attention, "kv attend", "kv"},
     {"norm, gate, up and geglu", record_products, "products", "norms"},
     {"geglu and product", record_geglu_product, "", "geglu-product"},
+    {"norm, adapted gate and up, geglu", record_adapted_gate, "products products",
+     "norms low-ranks"},
+    {"norm, gate and adapted up, geglu", record_adapted_up, "products products", "norms"},
+    {"adapted products of two types", record_adapted_types, "products products", "low-ranks"},
+    {"geglu and adapted product", record_geglu_adapted, "products", "geglu-kept"},
     {"norm, add and two norms", record_norms, "products products", "norms"},
     {"a norm that two steps read", record_norm_read_twice, "", ""},
 };
@@ -709,8 +664,9 @@ static void test_cache_pieces(uint32_t rows)
 }
 
 /* A product of few rows combines the parts of the attention that it reads, if they are few; else a
- * dispatch does. Attention has as many workgroups as there are parts. */
-static void test_attention_parts(void)
+ * dispatch does. Attention has as many workgroups as there are parts. Where it is adapted, A
+ * combines them. */
+static void test_attention_parts(bool with_adapter)
 {
     static const bz_cache_info growing = {.kv_heads = 1, .head_dim = HEAD, .window = 0};
     static const struct {
@@ -722,7 +678,8 @@ static void test_attention_parts(void)
                  {{.positions = 1024, .piece_rows = 4096, .n_pieces = 1}, 8, true},
                  {{.positions = 2560, .piece_rows = 4096, .n_pieces = 1}, 10, false},
                  {{.positions = 2500, .piece_rows = 1000, .n_pieces = 3}, 24, false}};
-    begin("parts of attention are combined by the product that reads them");
+    begin("parts of attention are combined by the product that reads them%s",
+          with_adapter ? ", which is adapted" : "");
     gpu_weights w;
     bz_plan *plan = NULL;
     gpu_lowered l = {0};
@@ -731,20 +688,27 @@ static void test_attention_parts(void)
         return;
     }
     bz_tensor q = bz_attend(plan, embedded(plan), (bz_cache){1}, HEADS, HEAD, 0, "attention");
-    CHECK(bz_plan_finish(plan, bz_linear(plan, q, matrix, "y"), NULL) == BZ_OK);
+    bz_tensor low = with_adapter ? bz_linear(plan, q, low_a, "low") : BZ_NO_TENSOR,
+              y = bz_linear(plan, q, matrix, "y");
+    y = with_adapter ? adapted(plan, y, low, 0) : y;
+    CHECK(bz_plan_finish(plan, y, NULL) == BZ_OK);
     const gpu_lower_input in = {
         .plan = plan, .weights = &w.map, .limits = &large, .fuse = true, .packed = true};
     CHECK(gpu_lower(&in, &l, NULL) == BZ_OK);
+    const gpu_dispatch *last = &l.dispatches[l.n - 1];
+    CHECK(!with_adapter ||
+          (last->rule && last->combines == 0 && last[-1].combines != 0 &&
+           last[-1].params.fused_product.norm_out == last->params.fused_product.in0));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gpu_dispatch *list = NULL;
-        uint32_t n = 0, written = 0, combines = 0, read = UINT32_MAX, groups = 0;
+        uint32_t n = 0, written = 0, combines = 0, read = 0, groups = 0;
         uint64_t scratch = 0;
         CHECK(gpu_split_caches(&l, &cases[i].shape, large.max_binding, &list, &n, &scratch, NULL) ==
               BZ_OK);
         for (uint32_t k = 0; k < n; k++) {
             const gpu_dispatch *d = &list[k];
             combines += d->kernel == GPU_COMBINE;
-            read = d->kernel == GPU_LINEAR8 ? d->params.fused_product.parts : read;
+            read += d->kernel == GPU_LINEAR8 ? d->params.fused_product.parts : 0;
             written = d->kernel == GPU_ATTEND_SPLIT ? d->params.attention.parts : written;
             groups += d->kernel == GPU_ATTEND_SPLIT ? d->x : 0;
         }
@@ -925,7 +889,10 @@ int main(void)
     scalar = weights_values(&weights, (float[]){0.5f}, 1, 1);
     matrix = weights_random(&weights, BZ_Q8_0, WIDTH, WIDTH, 1);
     matrix2 = weights_random(&weights, BZ_Q8_0, WIDTH, WIDTH, 1);
+    matrix_q4 = weights_random(&weights, BZ_Q4_0, WIDTH, WIDTH, 1);
     tower_matrix = weights_random(&weights, BZ_F32, WIDTH, WIDTH, 1);
+    low_a = weights_random(&weights, BZ_F32, WIDTH, 8, 1);
+    low_b = weights_random(&weights, BZ_F32, BZ_LOW_RANK_PANEL, 4, WIDTH / BZ_LOW_RANK_PANEL);
 
     test_text("tiny-e-q4_k_m",
               (counts[]){{1, 78, 209}, {8, 78, 209}, {64, 152, 314}, {512, 152, 280}});
@@ -935,7 +902,6 @@ int main(void)
               (counts[]){{1, 46, 141}, {8, 46, 141}, {64, 86, 205}, {512, 86, 183}});
     test_adapted("tiny-e-q4_k_m");
     test_adapted("tiny-moe-q4_k_m");
-    test_e2b();
     test_canvas();
     test_towers();
     test_rules();
@@ -943,7 +909,8 @@ int main(void)
     test_weight_pieces(16);
     test_cache_pieces(1);
     test_cache_pieces(64);
-    test_attention_parts();
+    test_attention_parts(false);
+    test_attention_parts(true);
     test_many_sequences();
     test_int8_result();
     test_features();

@@ -42,7 +42,8 @@ static uint32_t lower_prologue(const builder *x, const gpu_group *g, gpu_dispatc
     if (gpu_is_stored(x, product->in[0], GPU_INT8, &p->in0, &p->in0_stride)) {
         flags |= FLAG_INT8;
     } else if (x->partial_tensor.id && product->in[0].id == x->partial_tensor.id &&
-               x->partial.split.reader_combines) {
+               x->partial.split.reader_combines &&
+               g == &x->fused->groups[x->fused->sum_reader[x->partial_tensor.id] - 1]) {
         flags |= FLAG_COMBINE | (g->products.keeps_input ? FLAG_KEEP_NORM : 0);
         p->norm_out = p->in0;
         p->norm_out_stride = p->in0_stride;
