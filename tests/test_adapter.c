@@ -103,6 +103,68 @@ static void test_merged(const char *model)
     golden_close(&base);
 }
 
+/* ---- several ------------------------------------------------------------------------------ */
+
+static bool ends_with(bz_str name, const char *end)
+{
+    const size_t n = strlen(end);
+    return name.len >= n && memcmp(name.data + name.len - n, end, n) == 0;
+}
+
+/* Two adapters of other ranks, and of other matrices: both at once are the second one on weights
+ * that the first is merged into. */
+static void test_several(const char *model)
+{
+    golden base;
+    gguf_build first, second, merged;
+    bz_model *other = NULL;
+    bz_error err = {0};
+    begin("%s: two adapters at once, one of them as merged weights", model);
+    golden_open(&base, golden_path(model));
+    bz_model *m = open_or_fail(golden_path(model));
+    lora_begin(&first, "gemma4", 3);
+    lora_all(&first, &base.gguf);
+    gb_finish(&first);
+    lora_begin(&second, "gemma4", 0);
+    for (size_t i = 0; i < base.gguf.n_tensors; i++) { /* of some that share their input, only */
+        const bz_gguf_tensor *t = &base.gguf.tensors[i];
+        if (ends_with(t->name, "attn_v.weight") || ends_with(t->name, "ffn_up.weight") ||
+            ends_with(t->name, "_exps.weight") || bz_str_is(t->name, "token_embd.weight")) {
+            lora_pair(&second, t, 9, BZ_F32);
+        }
+    }
+    gb_finish(&second);
+    build_merged(&merged, &base, &first, 0.5f);
+    if (CHECKF(open_bytes(merged.bytes, merged.size, &other, &err) == BZ_OK, "%s", err.text)) {
+        bz_adapter *a = built_adapter_or_fail(m, &first), *b = built_adapter_or_fail(m, &second),
+                   *c = built_adapter_or_fail(other, &second);
+        const bz_adapter_use uses[3] = {{a, 0.5f}, {a, 0}, {b, -0.25f}};
+        bz_session *s = new_session(m, true, 16, 2), *t = new_session(other, true, 16, 2);
+        CHECKF(bz_session_set_adapters(s, uses, 3, &err) == BZ_OK, "%s", err.text);
+        set(t, c, -0.25f);
+        float *x = logits_of(s, m), *y = logits_of(t, other);
+        const double d = max_difference(x, y, (size_t)TOKENS * bz_model_vocab(m));
+        CHECKF(d <= 1e-3, "off by %g", d);
+        CHECK(bz_session_set_adapters(s, uses, 3, &err) == BZ_OK);
+        CHECKF(bz_session_get_stats(s).position == TOKENS, "the same set forgets the tokens");
+        CHECK(bz_session_set_adapters(s, uses, 2, &err) == BZ_OK);
+        CHECK(bz_session_get_stats(s).position == 0);
+        free(x);
+        free(y);
+        bz_session_free(s);
+        bz_session_free(t);
+        bz_adapter_free(a);
+        bz_adapter_free(b);
+        bz_adapter_free(c);
+    }
+    bz_model_free(m);
+    bz_model_free(other);
+    gb_free(&first);
+    gb_free(&second);
+    gb_free(&merged);
+    golden_close(&base);
+}
+
 /* ---- bits -------------------------------------------------------------------------------- */
 
 static void test_bits(const char *model, const char *adapter)
@@ -452,6 +514,8 @@ int main(void)
     check_lora("moe", NULL, &plain, 1e-3);
     test_merged("e-like/text.gguf");
     test_merged("moe-like/text.gguf");
+    test_several("e-like/text.gguf");
+    test_several("moe-like/text.gguf");
     test_bits("dense-like/text.gguf", "lora/dense_a.gguf");
     test_bits("moe-like/text.gguf", "lora/moe.gguf");
 

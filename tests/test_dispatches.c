@@ -80,7 +80,7 @@ static void test_e2b(void)
     for (int adapters = 0; adapters <= 3; adapters += adapters ? 2 : 1) {
         bz_adapter_set *set = NULL;
         gpu_weights w;
-        CHECKF(bz_adapter_set_new(&set, &e2b.model, uses, (size_t)adapters, &err) == BZ_OK, "%s",
+        CHECKF(bz_adapter_set_new(&set, NULL, &e2b.model, uses, (size_t)adapters, &err) == BZ_OK, "%s",
                err.text);
         const bz_text_model *text = bz_adapted_text(&e2b.model, set);
         CHECK(gpu_weights_place(&w, &limits, &text->weights.table, BZ_NO_WEIGHT, &err) == BZ_OK);

@@ -248,7 +248,7 @@ static void test_adapted(const char *name)
     lora_all(&built, &file.gguf);
     gb_finish(&built);
     bz_adapter *a = built_adapter_or_fail(m, &built);
-    CHECK(bz_adapter_set_new(&set, m, &(bz_adapter_use){a, 1}, 1, &err) == BZ_OK);
+    CHECK(bz_adapter_set_new(&set, NULL, m, &(bz_adapter_use){a, 1}, 1, &err) == BZ_OK);
     CHECK(gpu_weights_place(&w, &large, &set->table, BZ_NO_WEIGHT, &err) == BZ_OK);
     for (int i = 0; i < 4; i++) {
         bz_plan *plan = NULL;

@@ -255,7 +255,7 @@ bz_status bz_debug_plan(const bz_model *model, const bz_debug_plan_options *opti
     const bz_debug_plan_options o = options ? *options : (bz_debug_plan_options){0};
     listing l = {.write = write, .user = user};
     bz_adapter_set *set = NULL;
-    bz_status status = bz_adapter_set_new(&set, model, o.adapters, o.n_adapters, err);
+    bz_status status = bz_adapter_set_new(&set, NULL, model, o.adapters, o.n_adapters, err);
     if (status == BZ_OK) {
         status = record(bz_adapted_text(model, set), o.rows, &l.plan, err);
     }

@@ -49,8 +49,9 @@ typedef struct bz_adapter_set {
     uint8_t hash[BZ_SHA256_BYTES];
 } bz_adapter_set;
 
-/* *out NULL: no adapter with a scale other than 0. */
-bz_status bz_adapter_set_new(bz_adapter_set **out, const bz_model *model,
+/* *out NULL: no adapter with a scale other than 0. current: a set or none; where it has the same
+ * adapters it is held instead. */
+bz_status bz_adapter_set_new(bz_adapter_set **out, bz_adapter_set *current, const bz_model *model,
                              const bz_adapter_use *uses, size_t n, bz_error *err);
 bz_adapter_set *bz_adapter_set_hold(bz_adapter_set *set);
 void bz_adapter_set_free(bz_adapter_set *set); /* NULL is fine */

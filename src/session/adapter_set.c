@@ -144,7 +144,21 @@ static bz_status fill_set(bz_adapter_set *set, const bz_model *model, const bz_a
     return BZ_OK;
 }
 
-bz_status bz_adapter_set_new(bz_adapter_set **out, const bz_model *model,
+static bool is_set_of(const bz_adapter_set *set, const bz_adapter_use *uses, size_t n)
+{
+    uint32_t at = 0;
+    bool same = true;
+    for (size_t i = 0; i < n && same; i++) {
+        if (uses[i].scale != 0.0f) {
+            same = at < set->n && set->uses[at].adapter == uses[i].adapter &&
+                   set->uses[at].scale == uses[i].scale;
+            at++;
+        }
+    }
+    return same && at == set->n;
+}
+
+bz_status bz_adapter_set_new(bz_adapter_set **out, bz_adapter_set *current, const bz_model *model,
                              const bz_adapter_use *uses, size_t n, bz_error *err)
 {
     size_t used = 0;
@@ -157,6 +171,10 @@ bz_status bz_adapter_set_new(bz_adapter_set **out, const bz_model *model,
         used += uses[i].scale != 0.0f;
     }
     if (used == 0) {
+        return BZ_OK;
+    }
+    if (current && is_set_of(current, uses, n)) {
+        *out = bz_adapter_set_hold(current);
         return BZ_OK;
     }
     bz_adapter_set *set = calloc(1, sizeof *set);

@@ -189,7 +189,7 @@ bz_status bz_batch_set_adapters(bz_batch *b, const bz_adapter_use *uses, size_t 
     if (b->canvas) {
         return bz_canvas_batch_set_adapters(b->canvas, uses, n, err);
     }
-    bz_status status = bz_adapter_set_new(&set, b->model, uses, n, err);
+    bz_status status = bz_adapter_set_new(&set, b->adapters, b->model, uses, n, err);
     if (status == BZ_OK && !bz_adapter_sets_equal(set, b->adapters)) {
         bz_lock_take(bz_model_lock(b->model));
         status = is_idle(b) ? change_adapters(b, &set, err)

@@ -245,7 +245,7 @@ bz_status bz_session_set_adapters(bz_session *s, const bz_adapter_use *uses, siz
     if (s->busy) {
         return bz_fail(err, BZ_BAD_REQUEST, "The session is busy with a job.");
     }
-    bz_status status = bz_adapter_set_new(&set, s->model, uses, n, err);
+    bz_status status = bz_adapter_set_new(&set, s->adapters, s->model, uses, n, err);
     if (status == BZ_OK && !bz_adapter_sets_equal(set, s->adapters)) {
         bz_lock_take(bz_model_lock(s->model));
         status = change_adapters(s, &set, err);

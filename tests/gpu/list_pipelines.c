@@ -210,7 +210,7 @@ static void list_adapted(const bz_model *m, const char *name)
         ranks[i] = table->info[i].ne[1] > 1 ? 16 : 0;
     }
     must_record(bz_adapter_make_tensors(a, ranks, &err), &err);
-    must_record(bz_adapter_set_new(&set, m, &(bz_adapter_use){a, 1}, 1, &err), &err);
+    must_record(bz_adapter_set_new(&set, NULL, m, &(bz_adapter_use){a, 1}, 1, &err), &err);
     list_text(&set->text, set->bytes, name);
     bz_adapter_set_free(set);
     bz_adapter_free(a);
