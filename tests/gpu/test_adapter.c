@@ -89,7 +89,7 @@ enum { K = 256, OUTS = 80, FFN = 64, WIDE_IDS = 40 };
 
 typedef struct matrices {
     bz_weight table, norm, residual;
-    bz_weight q, k, v, a, bq, bv; /* a: 4 values for q, then 72 for v */
+    bz_weight q, k, v, a, bq, bk, bv; /* a: 4 values for q, then 72 for v */
     bz_weight gate, up, down, a2, bgate, bup, a3, bdown;
     bz_weight experts, a4, bexperts, logits;
 } matrices;
@@ -151,6 +151,16 @@ static bz_tensor capped(bz_plan *p, const matrices *m)
     return bz_softcap(p, low_rank(p, bz_linear(p, x, m->q, "q"), low, 0, 4, m->bq, 2), 30, "y");
 }
 
+/* So small an A that each workgroup of the product computes it. */
+static bz_tensor small(bz_plan *p, const matrices *m)
+{
+    bz_tensor x = bz_embed(p, m->table, 1, "x"), low = bz_linear(p, x, m->a2, "low");
+    bz_tensor q = bz_linear(p, x, m->q, "q"), k = bz_linear(p, x, m->k, "k");
+    q = low_rank(p, q, low, 0, 4, m->bq, -1.5f);
+    k = low_rank(p, k, low, 4, 12, m->bk, 0.7f);
+    return bz_concat(p, q, k, "qk");
+}
+
 /* Gates and ups of experts in one matrix. */
 static bz_tensor of_experts(bz_plan *p, const matrices *m)
 {
@@ -173,6 +183,7 @@ static matrices random_matrices(memory_weights *w)
                       .v = weights_random(w, BZ_Q4_K, K, OUTS, 1),
                       .a = weights_random(w, BZ_F32, K, 76, 1),
                       .bq = weights_random(w, BZ_F32, panel, 4, panels_of(OUTS)),
+                      .bk = weights_random(w, BZ_F32, panel, 12, panels_of(OUTS)),
                       .bv = weights_random(w, BZ_F32, panel, 72, panels_of(OUTS)),
                       .gate = weights_random(w, BZ_Q8_0, K, FFN, 1),
                       .up = weights_random(w, BZ_Q8_0, K, FFN, 1),
@@ -200,6 +211,7 @@ static void test_products(void)
                  {"gate, up, down", feed_forward_both, 0.06},
                  {"gate, adapted up, down", feed_forward_up, 0.06},
                  {"product and softcap", capped, 1e-5},
+                 {"two products, a small A", small, 1e-5},
                  {"experts", of_experts, 1e-4}};
     memory_weights w = {0};
     const matrices m = random_matrices(&w);

@@ -73,6 +73,7 @@
     F(S, u32, matrix2_stride, "values from row to row")                                            \
     F(S, u32, low_stride, "adapters: values from row to row of what is multiplied by B")           \
     F(S, u32, low1_stride, "of the second product of experts")                                     \
+    F(S, u32, low_values, "values of that, if this kernel computes them")                          \
     F(S, u32, panels, "adapters of experts: panels of 16 outputs, of one matrix")                  \
     F(S, u32, low0, "first product: where a row of that begins")                                   \
     F(S, u32, rank0, "values of it; 0: not adapted")                                               \

@@ -10,8 +10,10 @@ enum {
     MAX_PRODUCT_NORM = 4096, /* values of a row that linear8 normalizes */
     MAX_HEADS = 32,          /* whose parts linear8 combines, */
     MAX_COMBINED = 8192,     /* values of a row that linear8 combines from parts of attention */
-    MAX_ROW = 3840,      /* values of a row that norm kernels keep, beside 256 more, in 16 KiB */
-    MAX_NORM_WEIGHTS = 4 /* weight vectors that norms.wgsl binds */
+    MAX_ROW = 3840,       /* values of a row that norm kernels keep, beside 256 more, in 16 KiB */
+    MAX_NORM_WEIGHTS = 4, /* weight vectors that norms.wgsl binds */
+    MAX_SMALL_LOW = 8192, /* weights of A that every workgroup of linear8 multiplies for itself, */
+    MAX_LOW_VALUES = 64   /* and results */
 };
 
 /* Is `reader` the last step that reads `t`, as exactly one of its inputs? */
@@ -214,11 +216,12 @@ static size_t adapter_step(const gpu_lower_input *in, size_t at, size_t first)
  * beside a norm, which stands before the adapters' own product anyway. */
 static void match_adapters(const gpu_lower_input *in, gpu_group *g)
 {
-    const bz_weight w = in->plan->steps[g->first].w[0];
+    const size_t at = g->first + g->products.first_product;
+    const bz_weight w = in->plan->steps[at].w[0];
     for (uint32_t i = 0; i < GPU_MAX_PRODUCTS; i++) {
-        const bool may = in->fuse && i < g->products.n && g->products.first_product == 0 &&
+        const bool may = in->fuse && i < g->products.n && (at == g->first || g->products.low) &&
                          gpu_pieces_of(in->weights, w).n == 1;
-        g->products.adds[i] = may ? adapter_step(in, g->first + i, g->first) : 0;
+        g->products.adds[i] = may ? adapter_step(in, at + i, at) : 0;
     }
     if (gpu_span_of_adapters(in, g).size == 0) {
         memset(g->products.adds, 0, sizeof g->products.adds);
@@ -281,8 +284,42 @@ static bool is_for_packed(const gpu_lower_input *in, size_t at)
     return only;
 }
 
-/* With fusing off this matches a product alone: then it only chooses the kernel. */
-static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g)
+/* Is step `at` a product of adapters so small that each workgroup of the next product, of the same
+ * input, can repeat it? Attention's parts are combined by one of the two only. */
+static bool is_small_low_rank(const gpu_lower_input *in, size_t at)
+{
+    const bz_plan *p = in->plan;
+    const bz_step *s = &p->steps[at];
+    if (!in->fuse || s->op != BZ_OP_LINEAR || !is_packed_product(in, at) ||
+        !gpu_is_low_rank(p, at) || p->steps[at + 1].op != BZ_OP_LINEAR ||
+        p->steps[at + 1].in[0].id != s->in[0].id) {
+        return false;
+    }
+    const bz_weight_info *w = bz_weight_of(p->weights, s->w[0]);
+    const int32_t writer = bz_plan_tensor(p, s->in[0])->first;
+    return w->ne[0] * w->ne[1] <= MAX_SMALL_LOW && w->ne[1] <= MAX_LOW_VALUES &&
+           gpu_pieces_of(in->weights, s->w[0]).n == 1 &&
+           (writer < 0 || p->steps[writer].op != BZ_OP_ATTEND);
+}
+
+/* Are the steps that read the result of step `at` all computed by the group? */
+static bool adds_all(const bz_plan *p, const gpu_group *g, size_t at)
+{
+    const bz_tensor t = p->steps[at].out[0];
+    uint32_t readers = 0, mine = 0;
+    for (int32_t i = (int32_t)at + 1; i <= bz_plan_tensor(p, t)->last; i++) {
+        readers += bz_plan_tensor(p, p->steps[i].in[1])->root == t.id;
+    }
+    for (uint32_t i = 0; i < GPU_MAX_PRODUCTS; i++) {
+        const size_t add = g->products.adds[i];
+        mine += add && bz_plan_tensor(p, p->steps[add].in[1])->root == t.id;
+    }
+    return mine == readers;
+}
+
+/* With fusing off this matches a product alone: then it only chooses the kernel. low: try to
+ * compute the adapters' product, too. */
+static bool match_products_with(const gpu_lower_input *in, size_t first, bool low, gpu_group *g)
 {
     const bz_plan *p = in->plan;
     size_t at = first;
@@ -304,6 +341,13 @@ static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g
         g->products.has_norm = true;
         input = p->steps[at++].out[0];
     }
+    if (low) {
+        if (at != first || !is_small_low_rank(in, at)) {
+            return false;
+        }
+        g->products.low = true;
+        at++;
+    }
     if (!is_packed_product(in, at) || (input.id && p->steps[at].in[0].id != input.id)) {
         return false;
     }
@@ -322,6 +366,9 @@ static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g
         at--;
         match_adapters(in, g);
     }
+    if (low && !adds_all(p, g, first)) {
+        return false;
+    }
     g->products.keeps_sum = sum.id && read_after(p, sum, at - 1);
     g->products.keeps_norm = g->products.has_norm && read_after(p, input, at - 1);
     if (experts && (g->products.add || g->products.keeps_norm)) {
@@ -338,6 +385,15 @@ static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g
     g->fusion = GPU_FUSE_PRODUCTS;
     g->count = (uint32_t)(at - first);
     return true;
+}
+
+static bool match_products(const gpu_lower_input *in, size_t first, gpu_group *g)
+{
+    const bool low = match_products_with(in, first, true, g);
+    if (!low) {
+        *g = (gpu_group){0};
+    }
+    return low || match_products_with(in, first, false, g);
 }
 
 /* Sums with B for products of one input that no kernel of these products computes. */

@@ -65,6 +65,7 @@ typedef struct gpu_group {
         uint8_t first_product, n;   /* n products of one input */
         bool keeps_sum, keeps_norm; /* the residual and the normed row are read after the group */
         uint8_t epilogue;           /* geglu or softcap */
+        bool low;         /* step 0 is the adapters' product of the same input, computed here */
         bool keeps_input; /* attention, if its parts are combined here, is read after the group */
         /* steps of the plan, in the range or after it: the add_low_rank of each product; 0: none */
         size_t adds[GPU_MAX_PRODUCTS];

@@ -16,7 +16,8 @@ enum { /* FLAGS of linear8.wgsl */
        FLAG_INT8 = 512, /* the input is int8, in the side buffer */
        FLAG_INT8_OUT = 1024,
        FLAG_COMBINE = 2048, /* the input may be partial results of attention */
-       FLAG_ADAPTED = 4096
+       FLAG_ADAPTED = 4096,
+       FLAG_LOW = 1 << 16 /* times LOW */
 };
 
 enum {
@@ -189,7 +190,8 @@ static uint32_t set_adapters(const builder *x, const gpu_group *g, gpu_dispatch 
         const bz_weight_info *w = bz_weight_of(x->in->weights->table, add->w[0]);
         const uint64_t at = gpu_pieces_of(x->in->weights, add->w[0]).piece->at.offset;
         *to[i].stride = gpu_stride_of(x, add->in[1]);
-        *to[i].low = gpu_offset_of(x, add->in[1]);
+        *to[i].low = g->products.low ? bz_plan_tensor(x->plan, add->in[1])->column
+                                     : gpu_offset_of(x, add->in[1]);
         *to[i].rank = (uint32_t)w->ne[1];
         *to[i].high = (uint32_t)((at - span.offset) / 4);
         *to[i].scale = add->scale;
@@ -197,7 +199,18 @@ static uint32_t set_adapters(const builder *x, const gpu_group *g, gpu_dispatch 
                                   (add->in[2].id ? add->experts_used : 1),
                               BZ_LOW_RANK_PANEL);
     }
-    return FLAG_ADAPTED;
+    uint32_t flags = FLAG_ADAPTED;
+    if (g->products.low) {
+        const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
+        d->extra[1] = gpu_bind_weight(x, x->step->w[0]);
+        p->low_values = (uint32_t)w->ne[1];
+        uint32_t low = 4;
+        while (low < p->low_values) {
+            low *= 2;
+        }
+        flags |= low * FLAG_LOW;
+    }
+    return flags;
 }
 
 /* How many threads share an output: each has a few units of its sum, and there are enough

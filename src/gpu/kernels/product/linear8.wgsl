@@ -1,7 +1,8 @@
 // uses: <sum> <side> params.fused_product common/pass common/fold common/arena4 product/dot type.dot
 // linear8: y = W x for up to 8 rows, with int8 activations. The products of decoding.
 //   before the product (FLAGS): t = in1 + norm(in0) [* number]; x = norm(t); both may be stored for later steps
-//   with it: W x + scale * B a for any of the products, what adapters add (a is computed before)
+//   with it: W x + scale * B a for any of the products, what adapters add; a = A x is computed before, or by each
+//   workgroup for itself if A is small
 //   after it: gelu(W0 x) * (W1 x), gelu(W x) * up, or softcap
 // x: [rows][K]; W: up to three matrices [outputs][K] that share the input, or those of the experts that each row chose.
 //
@@ -32,6 +33,9 @@ const INT8 = 512u;      // the input is in the side buffer: integers at vector i
 const INT8_OUT = 1024u; // the output goes there: integers at vector out0, scales at vector out0_stride
 const COMBINE = 2048u;  // where `parts` > 0 the input is in1: [row][head][part] of (max, sum, two unused, columns)
 const ADAPTED = 4096u;  // B in `numbers`; without ADD and NORM
+override LOW: u32 = FLAGS >> 16u; // ADAPTED: A is in norm_weight, [LOW or less][K]; a power of two. 0: its result is in the arena
+override LOW_THREADS: u32 = select(1u, 256u, LOW > 0u);
+override LOW_VALUES: u32 = select(1u, 64u, LOW > 0u);
 const MAX_PARTS = 8u;
 const MAX_HEADS = 32u;
 
@@ -46,6 +50,8 @@ var<workgroup> output4: array<vec4<f32>, 16>; // INT8_OUT: at most 64 outputs
 var<workgroup> part_weight: array<f32, MAX_HEADS * MAX_PARTS>; // COMBINE
 var<workgroup> head_factor: array<f32, MAX_HEADS>;
 var<workgroup> chosen: u32; // expert
+var<workgroup> low_part: array<f32, LOW_THREADS>;
+var<workgroup> low: array<f32, LOW_VALUES>;
 var<workgroup> x8: array<vec4<u32>, CHUNK / 16u>;  // sixteen activations per vector
 var<workgroup> scale_and_sum16: array<vec2<f32>, CHUNK / 16u>; // scale, and scale times sum, of sixteen
 
@@ -253,11 +259,59 @@ fn low_rank(at: u32, rank: u32, high: u32, scale: f32, o: u32, lane: u32) -> vec
     let b = high + o / 16u * rank * 16u + o % 16u;
     var s = vec2<f32>();
     for (var j = lane; j < rank; j += LANES) {
-        let a = arena4[(at + j) / 4u][(at + j) & 3u];
+        var a = 0.0;
+        if (LOW > 0u) { a = low[at + j]; } else { a = arena4[(at + j) / 4u][(at + j) & 3u]; }
         s.x += a * numbers[b + j * 16u];
         if (OUTS > 1u) { s.y += a * numbers[b + j * 16u + 1u]; }
     }
     return scale * s;
+}
+
+// What adapters add to the outputs of this thread, from `mine` on.
+fn adapters(r: u32, slot: u32, expert: u32, mine: u32, lane: u32) -> vec2<f32> {
+    let row = r * params.low_stride;
+    if (mine >= params.matrix2_first) {
+        return low_rank(params.low2 + row, params.rank2, params.high2, params.low_scale2, mine - params.matrix2_first, lane);
+    }
+    if (mine >= params.matrix1_first) {
+        return low_rank(params.low1 + row, params.rank1, params.high1, params.low_scale1, mine - params.matrix1_first, lane);
+    }
+    let high = params.high0 + expert * params.panels * 16u * params.rank0;
+    return low_rank(params.low0 + row + slot * params.rank0, params.rank0, high, params.low_scale0, mine, lane);
+}
+
+fn adapters_of_up(r: u32, slot: u32, expert: u32, mine: u32, lane: u32) -> vec2<f32> {
+    let high = params.high1 + expert * params.panels * 16u * params.rank1;
+    return low_rank(params.low1 + r * params.low1_stride + slot * params.rank1, params.rank1, high, params.low_scale1, mine + params.up_rows, lane);
+}
+
+// A x of the row in workgroup memory, `values` of them: 256 / LOW threads for each.
+fn compute_low(row: u32, values: u32, local: u32) {
+    let threads = 256u / max(LOW, 1u);
+    let j = local / threads;
+    var sum = 0.0;
+    for (var u = local % threads; j < values && u < K / 16u; u += threads) {
+        var q: vec4<u32>;
+        var scale: f32;
+        if ((FLAGS & INT8) != 0u) {
+            q = side[params.in0 + row * (K / 16u) + u];
+            scale = bitcast<f32>(side[params.in0_stride + row * UNITS + u / 2u][(u & 1u) * 2u]);
+        } else {
+            q = x8[u];
+            scale = scale_and_sum16[u].x;
+        }
+        let w = j * (K / 4u) + u * 4u;
+        sum += scale * (dot(norm_weight[w], vec4<f32>(unpack4xI8(q.x))) + dot(norm_weight[w + 1u], vec4<f32>(unpack4xI8(q.y))) +
+                        dot(norm_weight[w + 2u], vec4<f32>(unpack4xI8(q.z))) + dot(norm_weight[w + 3u], vec4<f32>(unpack4xI8(q.w))));
+    }
+    low_part[local] = sum;
+    workgroupBarrier();
+    if (local < values) {
+        var all = 0.0;
+        for (var t = 0u; t < threads; t++) { all += low_part[local * threads + t]; }
+        low[local] = all;
+    }
+    workgroupBarrier();
 }
 
 // Stores the sums of this thread's OUTS outputs over its lanes, in parts where LANES exceeds a subgroup.
@@ -329,20 +383,9 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let w2 = fetch_unit(w, min(lane + 2u * LANES, UNITS - 1u));
     var s = vec2<f32>();
     var t = vec2<f32>();
-    if ((FLAGS & ADAPTED) != 0u) {
-        let row = r * params.low_stride;
-        let matrix = expert * params.panels * 16u; // of the expert, times the rank
-        let up = mine + params.up_rows;
-        if (mine >= params.matrix2_first) {
-            s = low_rank(params.low2 + row, params.rank2, params.high2, params.low_scale2, mine - params.matrix2_first, lane);
-        } else if (mine >= params.matrix1_first) {
-            s = low_rank(params.low1 + row, params.rank1, params.high1, params.low_scale1, mine - params.matrix1_first, lane);
-        } else {
-            s = low_rank(params.low0 + row + slot * params.rank0, params.rank0, params.high0 + matrix * params.rank0, params.low_scale0, mine, lane);
-        }
-        if ((FLAGS & GEGLU) != 0u) {
-            t = low_rank(params.low1 + r * params.low1_stride + slot * params.rank1, params.rank1, params.high1 + matrix * params.rank1, params.low_scale1, up, lane);
-        }
+    if ((FLAGS & ADAPTED) != 0u && LOW == 0u) {
+        s = adapters(r, slot, expert, mine, lane);
+        if ((FLAGS & GEGLU) != 0u) { t = adapters_of_up(r, slot, expert, mine, lane); }
     }
     var factor = 1.0;
     let stored = r * max(params.slots, 1u) + slot; // row of an int8 tensor, with a row per slot
@@ -378,6 +421,11 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
             }
         }
         if (held < K) { workgroupBarrier(); } // before the chunk is replaced
+    }
+    if (LOW > 0u) {
+        compute_low(stored, params.low_values, local);
+        s += adapters(0u, 0u, 0u, mine, lane);
+        if ((FLAGS & GEGLU) != 0u) { t += adapters_of_up(0u, 0u, 0u, mine, lane); }
     }
     store_sums(false, s, local);
     if ((FLAGS & GEGLU) != 0u) { store_sums(true, t, local); }
