@@ -22,6 +22,7 @@ typedef struct shape {
     uint32_t rows, k, outputs, experts; /* experts 0: one matrix */
     bool input_per_slot;                /* every slot has an input row of its own */
     bool gated;                         /* followed by GEGLU; gates and ups are one matrix */
+    uint32_t rank;                      /* of an adapter; 0: none */
 } shape;
 
 static uint32_t seed = 1;
@@ -80,8 +81,8 @@ static uint8_t *random_blocks(bz_type type, uint64_t values, uint32_t k)
 
 /* ---- one product as a plan ---------------------------------------------------------- */
 
-enum { W_INPUT, W_CHOICE, W_MATRIX, N_WEIGHTS };
-enum { USED = 8 };
+enum { W_INPUT, W_CHOICE, W_MATRIX, W_A, W_B, N_WEIGHTS };
+enum { USED = 8, PANEL = BZ_LOW_RANK_PANEL };
 
 typedef struct product {
     const shape *shape;
@@ -100,8 +101,14 @@ static void make_product(product *p, const shape *s)
         .name = "choice", .type = BZ_F32, .ne = {s->experts ? s->experts : 32, ROWS, 1}};
     p->info[W_MATRIX] = (bz_weight_info){
         .name = "matrix", .type = s->type, .ne = {s->k, s->outputs, s->experts ? s->experts : 1}};
+    const uint32_t rank = s->rank ? s->rank : 4;
+    p->info[W_A] = (bz_weight_info){.name = "a", .type = BZ_F32, .ne = {s->k, rank, 1}};
+    p->info[W_B] = (bz_weight_info){
+        .name = "b", .type = BZ_F32, .ne = {PANEL, rank, (s->outputs + PANEL - 1) / PANEL}};
     p->table = (bz_weights){.info = p->info, .n = N_WEIGHTS, .cap = N_WEIGHTS};
     for (int i = 0; i < N_WEIGHTS; i++) {
+        p->info[i].size =
+            bz_row_bytes(p->info[i].type, p->info[i].ne[0]) * p->info[i].ne[1] * p->info[i].ne[2];
         p->bytes[i] = random_blocks(p->info[i].type,
                                     p->info[i].ne[0] * p->info[i].ne[1] * p->info[i].ne[2], s->k);
         if (!p->bytes[i]) {
@@ -124,7 +131,11 @@ static bz_plan *record(const product *p)
         y = bz_expert_linear(plan, x, ids, (bz_weight){1 + W_MATRIX}, USED, "product");
         y = p->shape->gated ? bz_geglu_fused(plan, y, p->shape->outputs / 2, "geglu") : y;
     } else {
+        bz_tensor low = p->shape->rank ? bz_linear(plan, x, (bz_weight){1 + W_A}, "a") : x;
         y = bz_linear(plan, x, (bz_weight){1 + W_MATRIX}, "product");
+        y = p->shape->rank
+                ? bz_add_low_rank(plan, y, low, BZ_NO_TENSOR, (bz_weight){1 + W_B}, 1, 0.01f, "b")
+                : y;
     }
     if (bz_plan_finish(plan, y, &err) != BZ_OK) {
         fail("plan", &err);
@@ -231,39 +242,43 @@ static float *measure(const product *p, bz_gpu_model *model, bool exact, const f
 int main(int argc, char **argv)
 {
     static const shape shapes[] = {
-        {"gate or up, Q4_K", BZ_Q4_K, 512, 1536, 6144, 0, false, false},
-        {"down, Q6_K", BZ_Q6_K, 512, 6144, 1536, 0, false, false},
-        {"down, Q4_K", BZ_Q4_K, 512, 12288, 1536, 0, false, false},
-        {"query, Q5_K", BZ_Q5_K, 512, 1536, 2048, 0, false, false},
-        {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false, false},
-        {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false, false},
-        {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false, false},
-        {"vision gate, F16", BZ_F16, 512, 768, 3072, 0, false, false},
-        {"one row's gate, Q4_K", BZ_Q4_K, 1, 1536, 6144, 0, false, false},
-        {"one row's gate, Q4_0", BZ_Q4_0, 1, 1536, 6144, 0, false, false},
-        {"one row's gate, Q8_0", BZ_Q8_0, 1, 1536, 6144, 0, false, false},
-        {"vocabulary, Q6_K", BZ_Q6_K, 1, 1536, 262144, 0, false, false},
-        {"experts' gate and up, Q4_K", BZ_Q4_K, 512, 2816, 1408, 128, false, true},
-        {"experts' down, Q8_0", BZ_Q8_0, 512, 704, 2816, 128, true, false},
-        {"experts' down, Q5_0", BZ_Q5_0, 512, 704, 2816, 128, true, false},
-        {"one row's experts' gate and up, Q4_K", BZ_Q4_K, 1, 2816, 1408, 128, false, true},
-        {"one row's experts' gate and up, Q4_0", BZ_Q4_0, 1, 2816, 1408, 128, false, true},
-        {"one row's experts' down, Q8_0", BZ_Q8_0, 1, 704, 2816, 128, true, false},
-        {"one row's experts' down, Q5_0", BZ_Q5_0, 1, 704, 2816, 128, true, false},
-        {"one row's experts' down, Q4_0", BZ_Q4_0, 1, 704, 2816, 128, true, false},
+        {"gate or up, Q4_K", BZ_Q4_K, 512, 1536, 6144, 0, false, false, 0},
+        {"down, Q6_K", BZ_Q6_K, 512, 6144, 1536, 0, false, false, 0},
+        {"down, Q4_K", BZ_Q4_K, 512, 12288, 1536, 0, false, false, 0},
+        {"query, Q5_K", BZ_Q5_K, 512, 1536, 2048, 0, false, false, 0},
+        {"key, Q8_0", BZ_Q8_0, 512, 1536, 256, 0, false, false, 0},
+        {"gate, Q4_0", BZ_Q4_0, 512, 1536, 6144, 0, false, false, 0},
+        {"gate at 64 rows, Q4_K", BZ_Q4_K, 64, 1536, 6144, 0, false, false, 0},
+        {"vision gate, F16", BZ_F16, 512, 768, 3072, 0, false, false, 0},
+        {"one row's gate, Q4_K", BZ_Q4_K, 1, 1536, 6144, 0, false, false, 0},
+        {"one row's gate, Q4_0", BZ_Q4_0, 1, 1536, 6144, 0, false, false, 0},
+        {"one row's gate, Q8_0", BZ_Q8_0, 1, 1536, 6144, 0, false, false, 0},
+        {"one row's gate, adapted, Q4_K", BZ_Q4_K, 1, 1536, 6144, 0, false, false, 16},
+        {"one row's down, adapted, Q4_K", BZ_Q4_K, 1, 12288, 1536, 0, false, false, 16},
+        {"one row's small product, adapted, Q4_K", BZ_Q4_K, 1, 256, 1536, 0, false, false, 16},
+        {"gate, adapted, Q4_K", BZ_Q4_K, 512, 1536, 6144, 0, false, false, 16},
+        {"vocabulary, Q6_K", BZ_Q6_K, 1, 1536, 262144, 0, false, false, 0},
+        {"experts' gate and up, Q4_K", BZ_Q4_K, 512, 2816, 1408, 128, false, true, 0},
+        {"experts' down, Q8_0", BZ_Q8_0, 512, 704, 2816, 128, true, false, 0},
+        {"experts' down, Q5_0", BZ_Q5_0, 512, 704, 2816, 128, true, false, 0},
+        {"one row's experts' gate and up, Q4_K", BZ_Q4_K, 1, 2816, 1408, 128, false, true, 0},
+        {"one row's experts' gate and up, Q4_0", BZ_Q4_0, 1, 2816, 1408, 128, false, true, 0},
+        {"one row's experts' down, Q8_0", BZ_Q8_0, 1, 704, 2816, 128, true, false, 0},
+        {"one row's experts' down, Q5_0", BZ_Q5_0, 1, 704, 2816, 128, true, false, 0},
+        {"one row's experts' down, Q4_0", BZ_Q4_0, 1, 704, 2816, 128, true, false, 0},
         /* a step over DiffusionGemma's canvas */
-        {"canvas, query, Q4_K", BZ_Q4_K, 256, 2816, 4096, 0, false, false},
-        {"canvas, key, Q4_K", BZ_Q4_K, 256, 2816, 2048, 0, false, false},
-        {"canvas, value, Q6_K", BZ_Q6_K, 256, 2816, 2048, 0, false, false},
-        {"canvas, attention's output, Q4_K", BZ_Q4_K, 256, 4096, 2816, 0, false, false},
-        {"canvas, gate or up, Q4_K", BZ_Q4_K, 256, 2816, 2112, 0, false, false},
-        {"canvas, down, Q5_0", BZ_Q5_0, 256, 2112, 2816, 0, false, false},
-        {"canvas, down, Q8_0", BZ_Q8_0, 256, 2112, 2816, 0, false, false},
-        {"canvas, router, F32", BZ_F32, 256, 2816, 128, 0, false, false},
-        {"canvas, experts' gate and up, Q4_K", BZ_Q4_K, 256, 2816, 1408, 128, false, true},
-        {"canvas, experts' down, Q5_0", BZ_Q5_0, 256, 704, 2816, 128, true, false},
-        {"canvas, experts' down, Q8_0", BZ_Q8_0, 256, 704, 2816, 128, true, false},
-        {"canvas, vocabulary, Q6_K", BZ_Q6_K, 64, 2816, 262144, 0, false, false},
+        {"canvas, query, Q4_K", BZ_Q4_K, 256, 2816, 4096, 0, false, false, 0},
+        {"canvas, key, Q4_K", BZ_Q4_K, 256, 2816, 2048, 0, false, false, 0},
+        {"canvas, value, Q6_K", BZ_Q6_K, 256, 2816, 2048, 0, false, false, 0},
+        {"canvas, attention's output, Q4_K", BZ_Q4_K, 256, 4096, 2816, 0, false, false, 0},
+        {"canvas, gate or up, Q4_K", BZ_Q4_K, 256, 2816, 2112, 0, false, false, 0},
+        {"canvas, down, Q5_0", BZ_Q5_0, 256, 2112, 2816, 0, false, false, 0},
+        {"canvas, down, Q8_0", BZ_Q8_0, 256, 2112, 2816, 0, false, false, 0},
+        {"canvas, router, F32", BZ_F32, 256, 2816, 128, 0, false, false, 0},
+        {"canvas, experts' gate and up, Q4_K", BZ_Q4_K, 256, 2816, 1408, 128, false, true, 0},
+        {"canvas, experts' down, Q5_0", BZ_Q5_0, 256, 704, 2816, 128, true, false, 0},
+        {"canvas, experts' down, Q8_0", BZ_Q8_0, 256, 704, 2816, 128, true, false, 0},
+        {"canvas, vocabulary, Q6_K", BZ_Q6_K, 64, 2816, 262144, 0, false, false, 0},
     };
     bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
     const char *only = argc > 1 + small ? argv[1 + small] : "";
