@@ -215,10 +215,12 @@ static void test_products(void)
                  {"experts", of_experts, 1e-4}};
     memory_weights w = {0};
     const matrices m = random_matrices(&w);
-    for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
+    static const char *const how[] = {"fused", "unfused", "on the baseline device"};
+    for (int h = 0; h < 3; h++) {
         parity p;
-        begin("adapted products, %s", no_fuse ? "unfused" : "fused");
-        const bool open = parity_open(&p, &w, &(parity_options){.no_fuse = no_fuse != 0});
+        begin("adapted products, %s", how[h]);
+        const bool open = parity_open(
+            &p, &w, &(parity_options){.no_fuse = h == 1, .device = {.baseline = h == 2}});
         for (size_t i = 0; open && i < 3 * sizeof cases / sizeof *cases; i++) {
             bz_plan *plan = parity_plan(&p, rows[i % 3][0]);
             parity_run run = parity_prepare(&p, plan, cases[i / 3].record(plan, &m));
@@ -397,5 +399,8 @@ int main(void)
         }
         check_lora("moe", "gpu", &o, 1e-3);
     }
+    check_lora("moe", "gpu-baseline",
+               &(bz_session_options){.size = sizeof(bz_session_options), .exact = true, .chunk = 7},
+               1e-3);
     return finish();
 }
