@@ -34,6 +34,14 @@ static const gpu_limits large = {.max_buffer = 1u << 30,
                                  .subgroup_max = 32,
                                  .matrices = true};
 
+static gpu_limits software(void)
+{
+    gpu_limits limits = large;
+    limits.sequential = true;
+    limits.matrices = false;
+    return limits;
+}
+
 /* ---- properties of every list ------------------------------------------------------------- */
 
 static bool same_binding(const gpu_dispatch_binding *a, const gpu_dispatch_binding *b)
@@ -202,6 +210,11 @@ static void check_plan(bz_plan *plan, const gpu_weights *w, const uint8_t *const
     const uint32_t fused = check_lists(&in);
     in.matrices = true;
     check_lists(&in);
+    const gpu_limits sequential = software();
+    in.limits = &sequential;
+    const uint32_t joined = check_lists(&in);
+    in.fuse = false;
+    CHECK(joined < check_lists(&in));
     CHECKF(fused < unfused && exact < exact_unfused, "%u fused, %u not; exact %u, %u", fused,
            unfused, exact, exact_unfused);
     CHECKF(!want || (fused == want->fused && unfused == want->unfused), "%u dispatches, %u unfused",
@@ -857,6 +870,58 @@ static void test_features(void)
     weights_free(&mine);
 }
 
+/* A software adapter: f32 products without workgroup memory, whatever is allowed; norms and
+ * attention with few threads, and attention without parts. */
+static void test_sequential(void)
+{
+    static const bz_cache_info growing = {.kv_heads = 1, .head_dim = WIDTH, .window = 0};
+    static const gpu_cache_shape shape = {.positions = 4096, .piece_rows = 1 << 20, .n_pieces = 1};
+    begin("kernels for threads that run one after the other");
+    gpu_weights w;
+    CHECK(gpu_weights_place(&w, &large, &weights.table, BZ_NO_WEIGHT, NULL) == BZ_OK);
+    for (int i = 0; i < 8; i++) {
+        const bool sequential = i & 1, q4 = i & 4;
+        const uint32_t rows = i & 2 ? 64 : 1;
+        const gpu_limits limits = sequential ? software() : large;
+        bz_plan *plan = NULL;
+        gpu_lowered l = {0};
+        gpu_dispatch *list = NULL;
+        uint32_t n = 0, threads = 0, parts = 0, combines = 0;
+        uint64_t scratch;
+        CHECK(bz_plan_new(&plan, &weights.table, &growing, 1, rows, rows, NULL) == BZ_OK);
+        bz_tensor q =
+            bz_attend(plan, norm(plan, embedded(plan)), (bz_cache){1}, 1, WIDTH, 0, "attention");
+        CHECK(bz_plan_finish(plan, bz_linear(plan, q, matrix, "y"), NULL) == BZ_OK);
+        const gpu_lower_input in = {.plan = plan,
+                                    .weights = &w.map,
+                                    .limits = &limits,
+                                    .fuse = true,
+                                    .packed = true,
+                                    .matrices = limits.matrices,
+                                    .cache = q4 ? BZ_CACHE_Q4 : BZ_CACHE_F16};
+        if (CHECK(gpu_lower(&in, &l, NULL) == BZ_OK &&
+                  gpu_split_caches(&l, &shape, limits.max_binding, &list, &n, &scratch, NULL) ==
+                      BZ_OK)) {
+            CHECK(has_kernel(&l, GPU_LINEAR_EACH) == sequential);
+            CHECK((has_kernel(&l, GPU_LINEAR8) || has_kernel(&l, GPU_LINEAR_TILE8) ||
+                   has_kernel(&l, GPU_QUANTIZE)) == !sequential);
+            for (uint32_t d = 0; d < n; d++) {
+                threads = list[d].kernel == GPU_NORM ? list[d].overrides.value[4] : threads;
+                parts = list[d].cache ? list[d].params.attention.parts : parts;
+                combines += list[d].kernel == GPU_COMBINE;
+            }
+            CHECKF(sequential ? threads == 16 : threads == 256 || !threads, "%u threads", threads);
+            /* results of attention over a cache in Q4 are rotated by the combining dispatch */
+            const bool whole = sequential && !(q4 && rows == 1);
+            CHECKF((parts == 1) == whole && combines <= !whole, "%u parts", parts);
+        }
+        free(list);
+        gpu_lowered_free(&l);
+        bz_plan_free(plan);
+    }
+    gpu_weights_free(&w, NULL);
+}
+
 static void test_errors(void)
 {
     begin("a plan that cannot be lowered is refused and leaks nothing");
@@ -914,6 +979,7 @@ int main(void)
     test_many_sequences();
     test_int8_result();
     test_features();
+    test_sequential();
     test_errors();
     weights_free(&weights);
     return finish();

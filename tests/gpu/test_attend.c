@@ -132,6 +132,16 @@ static void test_edges(layer l, bz_cache_type type)
     close_attention(&a);
 }
 
+static void test_layer(layer l, bz_cache_type type, const char *name)
+{
+    begin("%s", name);
+    test_story(l, type);
+    if (l.window > 8 && type != BZ_CACHE_F32) {
+        begin("%s, around the window's edge", name);
+        test_edges(l, type);
+    }
+}
+
 int main(int argc, char **argv)
 {
     devices_keep();
@@ -156,12 +166,11 @@ int main(int argc, char **argv)
                               : type == BZ_CACHE_F16 ? i % 4 && quick_run()
                                                      : (i + (size_t)t) % 5 && quick_run();
             if (!skip && strstr(name, wanted)) {
-                begin("%s", name);
-                test_story(l, type);
-                if (l.window > 8 && type != BZ_CACHE_F32) {
-                    begin("%s, around the window's edge", name);
-                    test_edges(l, type);
-                }
+                test_layer(l, type, name);
+                devices_count_as(DEVICES_SEQUENTIAL);
+                strcat(name, ", sequential");
+                test_layer(l, type, name);
+                devices_count_as(DEVICES_PARALLEL);
             }
         }
     }

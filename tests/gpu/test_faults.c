@@ -701,6 +701,7 @@ static void test_broken_kernel(void)
 int main(void)
 {
     devices_keep();
+    devices_count_as(DEVICES_AS_THEY_ARE);
     begin("without faults");
     bz_model *m = open_on_or_fail(model_path(small), "gpu");
     answers a = answers_of(m, false);

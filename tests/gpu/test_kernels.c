@@ -152,6 +152,13 @@ static void test_linears(void)
             }
         }
     }
+    /* kernels of software adapters */
+    for (int t = 0; t < N_TYPES; t++) {
+        if (wants(types[t])) {
+            test_linear(types[t], true, (gpu_options){.threads = GPU_THREADS_SEQUENTIAL},
+                        ", sequential");
+        }
+    }
     /* without what the faster kernels use */
     for (int t = 0; t < N_TYPES; t++) {
         if (wants(types[t]) && (thorough() || types[t] == BZ_Q4_K || types[t] == BZ_Q6_K)) {

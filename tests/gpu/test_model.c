@@ -393,6 +393,16 @@ int main(void)
                 golden_path("dense-like/golden.gguf"), false);
     test_golden("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"),
                 false);
+    devices_count_as(DEVICES_SEQUENTIAL);
+    test_golden("e-like, sequential", golden_path("e-like/text.gguf"),
+                golden_path("e-like/golden.gguf"), false);
+    test_golden("moe-like, sequential", golden_path("moe-like/text.gguf"),
+                golden_path("moe-like/golden.gguf"), false);
+    test_golden("dense-like, sequential", golden_path("dense-like/text.gguf"),
+                golden_path("dense-like/golden.gguf"), false);
+    test_golden("unified, sequential", golden_path("unified/text.gguf"),
+                golden_path("unified/golden.gguf"), false);
+    devices_count_as(DEVICES_PARALLEL);
     test_baseline("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"));
     test_baseline("moe-like", golden_path("moe-like/text.gguf"),
                   golden_path("moe-like/golden.gguf"));

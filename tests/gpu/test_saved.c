@@ -96,6 +96,7 @@ static void test_saved(const bz_model *device, const bz_model *cpu)
 int main(void)
 {
     devices_keep();
+    devices_count_as(DEVICES_AS_THEY_ARE);
     bz_model *device = open_on_or_fail(model_path("nano-e-q8_0.gguf"), "gpu");
     bz_model *cpu = open_or_fail(model_path("nano-e-q8_0.gguf"));
     for (int i = 0; i < CONTEXT; i++) {

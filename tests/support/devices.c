@@ -14,6 +14,17 @@ static struct {
     gpu_pipelines *pipelines;
 } kept[MAX_KEPT];
 static uint32_t n_kept;
+static devices_kind chosen = DEVICES_PARALLEL;
+
+static void choose(gpu_options *options)
+{
+    static const gpu_threads threads[] = {[DEVICES_PARALLEL] = GPU_THREADS_PARALLEL,
+                                          [DEVICES_SEQUENTIAL] = GPU_THREADS_SEQUENTIAL,
+                                          [DEVICES_AS_THEY_ARE] = GPU_THREADS_OF_ADAPTER};
+    if (options->threads == GPU_THREADS_OF_ADAPTER) {
+        options->threads = threads[chosen];
+    }
+}
 
 static bool take(const gpu_options *options, gpu **g, gpu_pipelines **pipelines)
 {
@@ -48,9 +59,14 @@ static void close_kept(void)
     }
 }
 
+void devices_count_as(devices_kind kind)
+{
+    chosen = kind;
+}
+
 void devices_keep(void)
 {
-    static const gpu_test_pool pool = {take, keep};
+    static const gpu_test_pool pool = {choose, take, keep};
     gpu_test_devices = &pool;
     atexit(close_kept);
 }

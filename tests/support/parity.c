@@ -90,7 +90,7 @@ static gpu *open_device(void)
     bz_error err = {0};
     gpu *g = NULL;
     uint64_t end = bz_os_now() + GPU_PATIENCE_NS;
-    bz_status status = gpu_open(&g, &(gpu_options){0}, &err);
+    bz_status status = gpu_open(&g, &(gpu_options){.threads = GPU_THREADS_PARALLEL}, &err);
     while (status == BZ_OK && gpu_state_of(g, &err) == GPU_STARTING && bz_os_now() < end) {
         bz_os_sleep(GPU_POLL_NS);
     }
@@ -128,7 +128,9 @@ static bool open_gpu(parity *p)
             bz_os_sleep(GPU_POLL_NS);
         }
         if (p->options.limits) {
-            gpu_test_limits(p->device, p->options.limits);
+            gpu_limits limits = *p->options.limits;
+            limits.sequential = gpu_limits_of(p->device)->sequential;
+            gpu_test_limits(p->device, &limits);
         }
         while (state == BZ_JOB_AGAIN || state == BZ_JOB_EVENT || state == BZ_JOB_NEED_GPU) {
             if (state == BZ_JOB_NEED_GPU) {

@@ -31,14 +31,23 @@ typedef struct gpu_limits {
     uint32_t min_uniform_offset;
     bool f16, subgroups, timestamps, packed_dot; /* features enabled on the device */
     uint32_t subgroup_min, subgroup_max;         /* sizes; 0 if unknown */
-    bool matrices; /* subgroup matrices of 16 x 16 x 16 in subgroups of 32, f16 factors, f32 sums
-                      (experimental, rarely offered) */
+    bool matrices;   /* subgroup matrices of 16 x 16 x 16 in subgroups of 32, f16 factors, f32 sums
+                        (experimental, rarely offered) */
+    bool sequential; /* a software adapter: a processor of the host runs the threads of a workgroup
+                        one after the other (lower/forms.h) */
     bool direct_reads; /* the host can read ranges of files directly into buffers */
 } gpu_limits;
+
+typedef enum gpu_threads {
+    GPU_THREADS_OF_ADAPTER,
+    GPU_THREADS_PARALLEL,
+    GPU_THREADS_SEQUENTIAL
+} gpu_threads;
 
 typedef struct gpu_options {
     bool baseline; /* no features, no raised limits: as in Safari, Firefox and on phones */
     bool no_f16, no_subgroups; /* for tests of the fallbacks */
+    gpu_threads threads;       /* for tests: gpu_limits.sequential */
 } gpu_options;
 
 typedef enum gpu_state { GPU_STARTING, GPU_READY, GPU_LOST, GPU_FAILED } gpu_state;

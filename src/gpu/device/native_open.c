@@ -168,7 +168,7 @@ static bool has_matrices(gpu *g)
     return found && g->limits.subgroup_min == 32 && g->limits.subgroup_max == 32;
 }
 
-static bz_status describe_adapter(gpu *g, bz_error *err)
+static bz_status describe_adapter(gpu *g, const gpu_options *options, bz_error *err)
 {
     wgpu_adapter_info info = {0};
     if (g->fn.AdapterGetInfo(g->adapter, &info) == WGPU_SUCCESS) {
@@ -180,6 +180,9 @@ static bz_status describe_adapter(gpu *g, bz_error *err)
                   : info.type == WGPU_ADAPTER_INTEGRATED ? "integrated"
                   : info.type == WGPU_ADAPTER_CPU        ? "cpu"
                                                          : "unknown";
+        g->limits.sequential = options->threads == GPU_THREADS_OF_ADAPTER
+                                   ? info.type == WGPU_ADAPTER_CPU
+                                   : options->threads == GPU_THREADS_SEQUENTIAL;
         g->limits.subgroup_min = info.subgroup_min;
         g->limits.subgroup_max = info.subgroup_max;
         g->fn.AdapterInfoFreeMembers(info);
@@ -357,7 +360,7 @@ bz_status gpu_native_open(gpu *g, const gpu_options *options, bz_error *err)
     const wgpu_chain *chain = fill_toggles(&t, g, options);
     bz_status status = find_adapter(g, chain, err);
     if (status == BZ_OK) {
-        status = describe_adapter(g, err);
+        status = describe_adapter(g, options, err);
     }
     if (status == BZ_OK) {
         status = make_device(g, options, chain, err);

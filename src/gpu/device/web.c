@@ -120,6 +120,7 @@ static void describe(gpu *g)
                              .timestamps = features & FEATURE_TIMESTAMPS,
                              .packed_dot = features & FEATURE_PACKED_DOT,
                              .matrices = features & FEATURE_MATRICES,
+                             .sequential = features & IS_CPU,
                              .direct_reads = true};
     g->kind = features & IS_CPU ? "cpu" : "unknown";
     g->described = true;

@@ -18,6 +18,8 @@ typedef enum gpu_kernel {
     GPU_LINEAR8_STORED, /* the same with an input that is stored as int8 */
     GPU_LINEAR_WIDE,    /* few rows, K-quantized weights */
     GPU_LINEAR_FLOAT,   /* few rows, F32, F16 and BF16 weights, even shapes */
+    GPU_LINEAR_EACH,    /* any rows, outputs of a thread alone; rows of whole runs of 64 */
+    GPU_LINEAR_EACH_32, /* the same, a row may end with half a run */
     GPU_LINEAR_ROW,     /* few rows, even shapes */
     GPU_LINEAR_ANY,     /* few rows, any shape */
     GPU_LINEAR_TILE,    /* more than 64 rows, even shapes */

@@ -63,8 +63,10 @@ void gpu_lower_kv(builder *x, const gpu_group *g)
         queries = gpu_read_partial_sums(x, q->in[0], &p->query, &p->query_stride, &p->split_rows);
     }
     const uint32_t bits = cache_bits(x);
+    const uint32_t threads = bits ? 0 : gpu_row_threads(x->in->limits, k->width);
     gpu_emit(x, bits ? GPU_KV_NORM_BLOCKS : GPU_KV_NORM, BZ_F32,
-             (gpu_overrides){{bits ? bits : x->in->cache == BZ_CACHE_F16, keys, values, queries}},
+             (gpu_overrides){
+                 {bits ? bits : x->in->cache == BZ_CACHE_F16, keys, values, queries, threads}},
              d);
 }
 
@@ -76,7 +78,7 @@ static uint32_t tile_splits(const builder *x, uint32_t tiles, const bz_step *ste
                    wanted = TILE_TARGET / tiles < MAX_TILE_SPLITS ? TILE_TARGET / tiles
                                                                   : MAX_TILE_SPLITS;
     const uint64_t splits = wanted < fit ? wanted : fit;
-    return splits ? (uint32_t)splits : 1;
+    return splits && gpu_splits_positions(x->in->limits) ? (uint32_t)splits : 1;
 }
 
 /* Rotates the heads at an offset of the arena, queries or results. */
@@ -144,31 +146,39 @@ void gpu_lower_attend(builder *x, const bz_step *query_norm, const bz_step *step
             p->in1_stride = gpu_stride_of(x, rope->in[1]);
         }
         d.extra[0] = gpu_bind_weight(x, query_norm ? query_norm->w[0] : BZ_NO_WEIGHT);
-        uint32_t positions = 16; /* that a workgroup of 256 threads computes at once */
-        while (positions * vectors > 256) {
+        const uint32_t threads =
+            rotated ? GPU_ROW_THREADS : gpu_split_threads(x->in->limits, vectors);
+        uint32_t positions = 16; /* that a workgroup computes at once */
+        while (positions * vectors > threads) {
             positions /= 2;
         }
-        d.split.splits = 0; /* by the rows of the cache */
+        /* 0: by the rows of the cache */
+        p->splits = d.split.splits = rotated || gpu_splits_positions(x->in->limits) ? 0 : 1;
         d.split.rows = x->rows;
         d.split.reader_combines = x->fused->sum_reader[step->out[0].id] != 0;
         x->partial = d;
         x->partial_tensor = step->out[0];
         const uint32_t subgroup = subgroup_of(x->in->limits);
         if (bits) {
-            gpu_emit(x, bits == 8 ? GPU_ATTEND_SPLIT_Q8 : GPU_ATTEND_SPLIT_Q4, BZ_F32,
-                     (gpu_overrides){{step->width, query_norm != NULL, positions, subgroup}}, d);
-        } else {
             gpu_emit(
-                x, GPU_ATTEND_SPLIT, BZ_F32,
-                (gpu_overrides){{per_vector, step->width, query_norm != NULL, positions, subgroup}},
+                x, bits == 8 ? GPU_ATTEND_SPLIT_Q8 : GPU_ATTEND_SPLIT_Q4, BZ_F32,
+                (gpu_overrides){{step->width, query_norm != NULL, positions, subgroup, threads}},
                 d);
+        } else {
+            gpu_emit(x, GPU_ATTEND_SPLIT, BZ_F32,
+                     (gpu_overrides){{per_vector, step->width, query_norm != NULL, positions,
+                                      subgroup, threads}},
+                     d);
         }
         combined = true;
     }
     gpu_dispatch combine = {
         .params = d.params, .combines = d.cache, .split = d.split, .x = step->heads, .y = x->rows};
     const uint32_t batch = d.split.splits ? d.split.splits : COMBINE_BATCH;
-    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{batch, rotated && combined}}, combine);
+    const bool rotates = rotated && combined;
+    const uint32_t threads =
+        rotates ? GPU_ROW_THREADS : gpu_row_threads(x->in->limits, step->width);
+    gpu_emit(x, GPU_COMBINE, BZ_F32, (gpu_overrides){{batch, rotates, threads}}, combine);
     if (rotated && !combined) { /* there may be nothing to combine */
         lower_rotate(x, p->out0, p->out0_stride, step);
     }

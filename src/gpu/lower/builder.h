@@ -3,6 +3,7 @@
 #ifndef BZ_GPU_BUILDER_H
 #define BZ_GPU_BUILDER_H
 
+#include "gpu/lower/forms.h"
 #include "gpu/lower/fuse.h"
 
 enum { GPU_MAX_PENDING_SUMS = 8, GPU_MAX_STORED = 4 };

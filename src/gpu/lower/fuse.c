@@ -3,6 +3,8 @@
  */
 #include "gpu/lower/fuse.h"
 
+#include "gpu/lower/forms.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -568,7 +570,8 @@ static bool match_norms(const gpu_lower_input *in, size_t first, gpu_group *g)
     const float eps = p->steps[first].eps;
     bz_tensor v = p->steps[first].in[0];
     size_t at = first;
-    if (has_few_rows(in) || p->steps[first].op != BZ_OP_RMS_NORM ||
+    if ((has_few_rows(in) && !gpu_joins_norms(in->limits)) ||
+        p->steps[first].op != BZ_OP_RMS_NORM ||
         p->steps[first].width != bz_plan_tensor(p, v)->cols || p->steps[first].width > MAX_ROW) {
         return false;
     }
@@ -783,8 +786,9 @@ void gpu_fused_free(gpu_fused *f)
     *f = (gpu_fused){0};
 }
 
-bz_status gpu_fuse(const gpu_lower_input *in, gpu_fused *out, bz_error *err)
+bz_status gpu_fuse(const gpu_lower_input *input, gpu_fused *out, bz_error *err)
 {
+    const gpu_lower_input suited = gpu_suited(input), *in = &suited;
     const bz_plan *p = in->plan;
     bool *taken = calloc(p->n_steps + 1, sizeof *taken); /* by a group before their place */
     gpu_fused f = {.groups = malloc((p->n_steps + 1) * sizeof *f.groups),

@@ -184,8 +184,9 @@ void gpu_lowered_free(gpu_lowered *l)
     *l = (gpu_lowered){0};
 }
 
-bz_status gpu_lower(const gpu_lower_input *in, gpu_lowered *out, bz_error *err)
+bz_status gpu_lower(const gpu_lower_input *input, gpu_lowered *out, bz_error *err)
 {
+    const gpu_lower_input suited = gpu_suited(input), *in = &suited;
     const bz_plan *plan = in->plan;
     bz_error local = {0};
     gpu_fused fused = {0};

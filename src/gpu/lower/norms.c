@@ -72,8 +72,9 @@ void gpu_lower_norms(builder *x, const gpu_group *g)
     d.extra[2] = weight[3];
     const uint32_t sums =
         gpu_read_partial_sums(x, s->in[0], &p->in0, &p->in0_stride, &p->norm.split_rows);
+    const uint32_t threads = gpu_row_threads(x->in->limits, s->width);
     gpu_emit(x, GPU_NORMS, BZ_F32,
-             (gpu_overrides){
-                 {g->norms.adds, g->norms.n, flags, divide_up(s->width, 256), sums, s->width}},
+             (gpu_overrides){{g->norms.adds, g->norms.n, flags, divide_up(s->width, threads), sums,
+                              s->width, threads}},
              d);
 }

@@ -19,7 +19,8 @@ enum {
     OP_MULTIPLY,
     OP_MEAN_ROWS,
     OP_CONCAT
-};                                            /* OP of elementwise.wgsl */
+};                                                        /* OP of elementwise.wgsl */
+enum { EACH_RUN = 64, EACH_ROWS = 4, EACH_OUTPUTS = 64 }; /* of linear_each, of a workgroup */
 enum { SEVERAL_PER_THREAD = 1 << 20 };        /* values: with more, a thread computes several */
 enum { MAX_EXPERTS = 1024, MAX_CHOSEN = 64 }; /* of route.wgsl */
 
@@ -81,6 +82,13 @@ static void lower_pieces(builder *x, gpu_kernel kernel)
                 {piece->rows < 1024 ? 64 : 32, x->rows, k, subgroup_of(x->in->limits)}};
             d.x = divide_up(piece->rows, 256 / overrides.value[0]);
             fold(x, &d);
+            break;
+        case GPU_LINEAR_EACH:
+        case GPU_LINEAR_EACH_32:
+            overrides = (gpu_overrides){{x->rows > 1 ? EACH_ROWS : 1, k}};
+            d.x = divide_up(piece->rows, EACH_OUTPUTS);
+            fold(x, &d);
+            d.z = divide_up(x->rows, overrides.value[0]);
             break;
         case GPU_LINEAR_WIDE:
             overrides = (gpu_overrides){{k <= 2048 ? 16 : k <= 4096 ? 32 : 64, x->rows}};
@@ -157,15 +165,23 @@ static bool is_vec4_aligned(const builder *x)
     return aligned;
 }
 
+static bool is_each(gpu_kernel kernel)
+{
+    return kernel == GPU_LINEAR_EACH || kernel == GPU_LINEAR_EACH_32;
+}
+
 static gpu_kernel linear_kernel(const builder *x)
 {
-    const bz_type type = bz_weight_of(x->in->weights->table, x->step->w[0])->type;
+    const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
     if (!is_vec4_aligned(x)) {
         return GPU_LINEAR_ANY;
     }
-    return gpu_kernel_has_type(GPU_LINEAR_FLOAT, type)  ? GPU_LINEAR_FLOAT
-           : gpu_kernel_has_type(GPU_LINEAR_WIDE, type) ? GPU_LINEAR_WIDE
-                                                        : GPU_LINEAR_ROW;
+    if (gpu_has_each(x->in->limits)) {
+        return w->ne[0] % EACH_RUN ? GPU_LINEAR_EACH_32 : GPU_LINEAR_EACH;
+    }
+    return gpu_kernel_has_type(GPU_LINEAR_FLOAT, w->type)  ? GPU_LINEAR_FLOAT
+           : gpu_kernel_has_type(GPU_LINEAR_WIDE, w->type) ? GPU_LINEAR_WIDE
+                                                           : GPU_LINEAR_ROW;
 }
 
 /* ---- norms ------------------------------------------------------------------------------------
@@ -214,9 +230,10 @@ void gpu_lower_norm(builder *x, const bz_step *last)
     d.y = x->rows = bz_plan_rows_of(x->plan, s->out[0]);
     const uint32_t sums =
         gpu_read_partial_sums(x, s->in[0], &p->in0, &p->in0_stride, &p->norm.split_rows);
-    const uint32_t held = sums ? s->width : 1; /* values in workgroup memory */
-    gpu_emit(x, GPU_NORM, BZ_F32, (gpu_overrides){{after, divide_up(s->width, 256), sums, held}},
-             d);
+    const uint32_t held = sums ? s->width : 1, /* values in workgroup memory */
+        threads = gpu_row_threads(x->in->limits, s->width);
+    gpu_emit(x, GPU_NORM, BZ_F32,
+             (gpu_overrides){{after, divide_up(s->width, threads), sums, held, threads}}, d);
 }
 
 /* ---- the others -------------------------------------------------------------------------------
@@ -301,7 +318,9 @@ void gpu_lower_step(builder *x)
         break;
     case BZ_OP_LINEAR:
     case BZ_OP_EXPERT_LINEAR:
-        if (x->rows > GPU_MAX_VECTOR_ROWS) {
+        if (s->op == BZ_OP_LINEAR && is_each(linear_kernel(x))) {
+            lower_pieces(x, linear_kernel(x));
+        } else if (x->rows > GPU_MAX_VECTOR_ROWS) {
             gpu_lower_tiles(x);
         } else {
             lower_pieces(x, s->op == BZ_OP_LINEAR ? linear_kernel(x) : GPU_EXPERT_LINEAR);

@@ -159,8 +159,11 @@ bz_status bz_gpu_model_new(bz_gpu_model **out, const gpu_options *options, const
         return BZ_OUT_OF_MEMORY;
     }
     m->options = *options;
-    const bool kept = gpu_test_devices && gpu_test_devices->take(options, &m->g, &m->pipelines);
-    bz_status status = kept ? BZ_OK : gpu_open(&m->g, options, err);
+    if (gpu_test_devices) {
+        gpu_test_devices->choose(&m->options);
+    }
+    const bool kept = gpu_test_devices && gpu_test_devices->take(&m->options, &m->g, &m->pipelines);
+    bz_status status = kept ? BZ_OK : gpu_open(&m->g, &m->options, err);
     if (status != BZ_OK) {
         bz_gpu_model_drop(m);
         return status;

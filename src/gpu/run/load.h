@@ -53,8 +53,10 @@ void bz_gpu_model_unload(bz_gpu_model *m); /* frees its weights now, whatever re
 bz_progress bz_gpu_model_load(bz_gpu_model *m, bz_need *need);
 
 /* Set by tests that open many models, so that kernels are compiled once: who keeps the device and
- * the pipelines of a closed model for the next one. NULL: nobody. */
+ * the pipelines of a closed model for the next one. `choose` may change the options before.
+ * NULL: nobody. */
 typedef struct gpu_test_pool {
+    void (*choose)(gpu_options *options);
     bool (*take)(const gpu_options *options, gpu **g, gpu_pipelines **pipelines);
     bool (*keep)(const gpu_options *options, gpu *g, gpu_pipelines *pipelines);
 } gpu_test_pool;

@@ -2,30 +2,31 @@
 // attend_split: attend for up to 8 rows, decoding. Partial results of attention over a range of the visible positions,
 // and before it the query's norm and rope (ROTATE).
 // q: [rows][heads][HEAD] (in0); K, V: the cache, [position][kv_heads][HEAD]; out1: [row][head][part] of (max, sum, two
-// unused, HEAD columns) for attention/combine.
+// unused, HEAD columns) for attention/combine; or the result itself (out0) where there is one part.
 //
 // One workgroup per row, query head and split: with few rows there would not be enough workgroups otherwise. 16 keys at
 // a time, 16 threads per key; then the threads divide the values by position and column. HEAD is an override, so that
 // loops have a constant length and their loads are in flight together.
 override HEAD: u32 = 256u;     // values of a head, a multiple of 8
 override ROTATE: bool = false; // norm and rope of the query: weight query_weight, angles in1
-override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at most KEYS and 256 / VECTORS
+override PARTS: u32 = 8u;      // positions accumulated at once: a power of two, at most KEYS and THREADS / VECTORS
+override THREADS: u32 = 256u;  // a power of two, at least KEYS and VECTORS; 256 where queries are rotated
 override VECTORS: u32 = HEAD / CACHE_PER_VEC4; // vectors of a head
 const KEYS = 16u;
-const LANES = 16u; // threads per key
+override LANES: u32 = THREADS / KEYS; // threads per key
 const LOWEST = -3.0e38;
 
 @group(0) @binding(5) var<storage, read> query_weight: array<f32>;
 
 var<workgroup> query: array<f32, HEAD>;
-var<workgroup> shared_sum: array<f32, 256>;
+var<workgroup> shared_sum: array<f32, THREADS>;
 var<workgroup> score: array<f32, 64>;                     // [KEYS][part of its lanes], a part at least 4
-var<workgroup> column: array<f32, 256u * CACHE_PER_VEC4>; // [PARTS][HEAD]
+var<workgroup> column: array<f32, THREADS * CACHE_PER_VEC4>; // [PARTS][HEAD]
 
 fn load_query(row: u32, head: u32, local: u32) {
     let q = params.in0 + row * params.in0_stride + head * HEAD;
     var sum = 0.0;
-    for (var i = local; i < HEAD; i += 256u) {
+    for (var i = local; i < HEAD; i += THREADS) {
         let x = arena[q + i];
         query[i] = x;
         sum += x * x;
@@ -33,7 +34,7 @@ fn load_query(row: u32, head: u32, local: u32) {
     if (ROTATE) {
         let r = 1.0 / sqrt(workgroup_sum(0u, sum, local) / f32(HEAD) + params.eps);
         let angles = params.in1 + row * params.in1_stride;
-        for (var i = local; i < HEAD / 2u; i += 256u) { // both values of a pair are in one thread
+        for (var i = local; i < HEAD / 2u; i += THREADS) { // both values of a pair are in one thread
             let a = query[i] * r * query_weight[i];
             let b = query[HEAD / 2u + i] * r * query_weight[HEAD / 2u + i];
             let c = arena[angles + i];
@@ -55,7 +56,7 @@ fn key_score(key: u32) -> f32 {
 
 fn query4(i: u32) -> vec4<f32> { return vec4<f32>(query[i], query[i + 1u], query[i + 2u], query[i + 3u]); }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let head = group.x % params.heads; // neighboring workgroups read the same keys
     let split = group.x / params.heads;
@@ -71,7 +72,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let end = min(begin + range, stop);
     let y = params.out1 + ((row * params.heads + head) * params.parts + params.first_part + split) * (HEAD + 4u);
     if (begin >= end) { // a short context has fewer groups of KEYS than splits
-        for (var i = local; i < HEAD; i += 256u) { arena[y + 4u + i] = 0.0; }
+        for (var i = local; i < HEAD; i += THREADS) { arena[y + 4u + i] = 0.0; }
         if (local == 0u) {
             arena[y] = LOWEST;
             arena[y + 1u] = 0.0;
@@ -80,8 +81,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     load_query(row, head, local);
 
-    let key = local / 16u;
-    let lane = local % 16u;
+    let key = local / LANES;
+    let lane = local % LANES;
     let part = local / VECTORS;
     let vector = local % VECTORS;
     var best = LOWEST;
@@ -91,8 +92,8 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var j = begin; j < end; j += KEYS) {
         let at = (cache_row(cache, min(j + key, stop - 1u)) * params.kv_heads + kv_head) * head_vectors();
         var s = 0.0;
-        for (var i = 0u; i < (VECTORS + 15u) / 16u; i++) {
-            let u = i * 16u + lane;
+        for (var i = 0u; i < (VECTORS + LANES - 1u) / LANES; i++) {
+            let u = i * LANES + lane;
             if (u < VECTORS) {
                 let k = key_vector(at, u);
                 s += scale_of(k) * dot(query4(u * CACHE_PER_VEC4), low_half(k));
@@ -131,15 +132,19 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         }
     }
     workgroupBarrier();
-    for (var i = local; i < HEAD; i += 256u) {
+    let whole = params.parts == 1u;
+    var all = 0.0;
+    if (whole || local == 0u) {
+        for (var t = 0u; t < PARTS; t++) { all += score[t]; }
+    }
+    let to = select(y + 4u, params.out0 + row * params.out0_stride + head * HEAD, whole);
+    for (var i = local; i < HEAD; i += THREADS) {
         var sum = 0.0;
         for (var t = 0u; t < PARTS; t++) { sum += column[t * HEAD + i]; }
-        arena[y + 4u + i] = sum;
+        arena[to + i] = select(sum, sum / all, whole);
     }
-    if (local == 0u) {
-        var sum = 0.0;
-        for (var t = 0u; t < PARTS; t++) { sum += score[t]; }
+    if (local == 0u && !whole) {
         arena[y] = best;
-        arena[y + 1u] = sum;
+        arena[y + 1u] = all;
     }
 }

@@ -7,10 +7,11 @@
 // together.
 override BATCH: u32 = 16u; // the splits of one binding
 override ROTATED: u32 = 0u; // 1: the columns are rotated, and y is not; heads of up to 1024 values
+override THREADS: u32 = 256u; // 256 with ROTATED
 
 var<workgroup> query: array<f32, 1024>;
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let head = group.x;
     let row = group.y;
@@ -22,7 +23,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
         for (var t = 0u; t < BATCH; t++) { best = max(best, arena[first + min(s + t, params.parts - 1u) * (d + 4u)]); }
     }
     let y = params.out0 + row * params.out0_stride + head * d;
-    for (var i = local; i < d; i += 256u) {
+    for (var i = local; i < d; i += THREADS) {
         var total = 0.0;
         var sum = 0.0;
         for (var s = 0u; s < params.parts; s += BATCH) {
@@ -42,5 +43,5 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (ROTATED == 0u) { return; }
     workgroupBarrier();
     rotate_query(local, d);
-    for (var i = local; i < d; i += 256u) { arena[y + i] = query[i]; }
+    for (var i = local; i < d; i += THREADS) { arena[y + i] = query[i]; }
 }

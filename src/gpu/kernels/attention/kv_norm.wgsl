@@ -6,6 +6,7 @@
 override KEY_SUMS: u32 = 0u; // split-K partial sums of keys, values and queries; 0: not split
 override VALUE_SUMS: u32 = 0u;
 override QUERY_SUMS: u32 = 0u;
+override THREADS: u32 = 256u; // a power of two; 256 where the cache is in blocks
 
 @group(0) @binding(3) var<storage, read_write> keys: array<u32>;
 @group(0) @binding(4) var<storage, read_write> values: array<u32>;
@@ -14,14 +15,14 @@ override QUERY_SUMS: u32 = 0u;
 
 var<workgroup> key: array<f32, 1024>; // the head, then rotated
 var<workgroup> value: array<f32, 1024>;
-var<workgroup> sums: array<vec2<f32>, 256>;
+var<workgroup> sums: array<vec2<f32>, THREADS>;
 
 fn weight(of_query: bool, i: u32) -> f32 {
     if (of_query) { return query_weight[i]; }
     return key_weight[i];
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
@@ -34,7 +35,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let k = params.in0 + row * params.in0_stride + group.x * d;
     let v = params.in1 + row * params.in1_stride + group.x * d;
     var sum = vec2<f32>();
-    for (var i = local; i < d; i += 256u) {
+    for (var i = local; i < d; i += THREADS) {
         var pair = vec2<f32>();
         if (of_query) {
             pair.x = sum_splits(params.query + row * params.query_stride + head * d + i, params.query_stride * params.split_rows, QUERY_SUMS);
@@ -48,14 +49,14 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     sums[local] = sum;
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = THREADS / 2u; half > 0u; half >>= 1u) {
         if (local < half) { sums[local] += sums[local + half]; }
         workgroupBarrier();
     }
     let r = vec2<f32>(1.0) / sqrt(sums[0] / f32(d) + params.eps);
     let pairs = d / 2u;
     let angles = params.in2 + row * params.in2_stride;
-    for (var i = local; i < pairs; i += 256u) { // both values of a pair are in one thread
+    for (var i = local; i < pairs; i += THREADS) { // both values of a pair are in one thread
         let a = key[i] * r.x * weight(of_query, i);
         let b = key[pairs + i] * r.x * weight(of_query, pairs + i);
         let c = arena[angles + i];
@@ -65,7 +66,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     }
     workgroupBarrier();
     if (of_query) {
-        for (var i = local; i < d; i += 256u) { arena[params.out0 + row * params.out0_stride + head * d + i] = key[i]; }
+        for (var i = local; i < d; i += THREADS) { arena[params.out0 + row * params.out0_stride + head * d + i] = key[i]; }
         return;
     }
     store_head(local, cache_row(cache_of(row), position) * params.kv_heads + group.x, d, r.y);

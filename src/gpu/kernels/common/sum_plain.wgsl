@@ -1,4 +1,4 @@
-// Sums over a workgroup of 256 threads and over groups of neighboring threads, in workgroup memory (the kernel's
+// Sums over a workgroup of THREADS threads and over groups of neighboring threads, in workgroup memory (the kernel's
 // shared_sum).
 fn share(x: f32, local: u32) {
     workgroupBarrier(); // the previous values may still be read
@@ -8,7 +8,7 @@ fn share(x: f32, local: u32) {
 
 fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
     share(x, local);
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = THREADS / 2u; half > 0u; half >>= 1u) {
         if (local < half) { shared_sum[local] += shared_sum[local + half]; }
         workgroupBarrier();
     }

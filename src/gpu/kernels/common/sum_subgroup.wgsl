@@ -1,5 +1,5 @@
 // uses: common/subgroups
-// Sums over a workgroup of 256 threads and over groups of neighboring threads, by subgroup operations. SUBGROUP is the
+// Sums over a workgroup of THREADS threads and over groups of neighboring threads, by subgroup operations. SUBGROUP is the
 // smallest subgroup size of the device, at least 4; of a larger subgroup, SUBGROUP threads are summed at a time.
 override SUBGROUP: u32 = 8u;
 
@@ -15,7 +15,7 @@ fn workgroup_sum(slot: u32, x: f32, local: u32) -> f32 {
     if (local % SUBGROUP == 0u) { shared_sum[slot * 64u + local / SUBGROUP] = mine; }
     workgroupBarrier();
     var sum = 0.0;
-    for (var i = 0u; i < 256u / SUBGROUP; i++) { sum += shared_sum[slot * 64u + i]; }
+    for (var i = 0u; i < THREADS / SUBGROUP; i++) { sum += shared_sum[slot * 64u + i]; }
     return sum;
 }
 

@@ -11,9 +11,10 @@
 override ADDS: u32 = 0u;
 override OUTS: u32 = 1u;
 override FLAGS: u32 = 0u;      // SCALED, KEEPS; TIMES in bits 2 and 3, 0 for none; from bit 4 on, per norm: 1 for int8; from bit 7: 1 for f16; from bit 10: 1 for f32, too, at copy0_out ...
-override PER_THREAD: u32 = 1u; // values per thread: width / 256, rounded up
+override PER_THREAD: u32 = 1u; // values per thread: width / THREADS, rounded up
 override SUMS: u32 = 0u;       // split-K partial sums of in0; 0: not split
 override WIDTH: u32 = 1u;
+override THREADS: u32 = 256u; // a power of two, at least 8
 const SCALED = 1u;
 const KEEPS = 2u;
 
@@ -24,8 +25,8 @@ const KEEPS = 2u;
 
 @group(0) @binding(7) var<storage, read_write> side: array<u32>;
 
-var<workgroup> partial: array<u32, 256>; // bits of f32 sums, or integers; workgroup memory has no room for both
-var<workgroup> v: array<f32, WIDTH>;     // thread i has i, i + 256 ...
+var<workgroup> partial: array<u32, THREADS>; // bits of f32 sums, or integers; workgroup memory has no room for both
+var<workgroup> v: array<f32, WIDTH>;     // thread i has i, i + THREADS ...
 
 fn weight(vector: u32, i: u32) -> f32 {
     switch (vector) {
@@ -40,7 +41,7 @@ fn weight(vector: u32, i: u32) -> f32 {
 fn factor(local: u32, squares: f32) -> f32 {
     partial[local] = bitcast<u32>(squares);
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = THREADS / 2u; half > 0u; half >>= 1u) {
         if (local < half) { partial[local] = bitcast<u32>(bitcast<f32>(partial[local]) + bitcast<f32>(partial[local + half])); }
         workgroupBarrier();
     }
@@ -53,8 +54,8 @@ fn factor(local: u32, squares: f32) -> f32 {
 fn add_norm(local: u32, r: f32, n: u32, other: u32) -> f32 {
     var squares = 0.0;
     for (var k = 0u; k < PER_THREAD; k++) {
-        let i = local + k * 256u;
-        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        let i = local + k * THREADS;
+        if (WIDTH % THREADS != 0u && i >= WIDTH) { break; }
         var value = arena[other + i] + v[i] * r * weight(n, i);
         if (n + 1u == ADDS && (FLAGS & SCALED) != 0u) { value *= weight(ADDS, 0u); }
         v[i] = value;
@@ -73,7 +74,7 @@ fn normed(i: u32, r: f32, n: u32) -> f32 {
 // As int8: eight threads per group of 32, four values each.
 fn store_int8(local: u32, row: u32, r: f32, n: u32, quants: u32, scales: u32) {
     let vectors = (WIDTH + 63u) / 64u * 16u;
-    for (var begin = 0u; begin < vectors; begin += 256u) {
+    for (var begin = 0u; begin < vectors; begin += THREADS) {
         let vector_at = begin + local;
         let i = vector_at * 4u;
         var x = vec4<f32>();
@@ -105,16 +106,16 @@ fn store_int8(local: u32, row: u32, r: f32, n: u32, quants: u32, scales: u32) {
 // As f16.
 fn store_f16(local: u32, row: u32, r: f32, n: u32, values: u32, factors: u32) {
     var bits = 0u;
-    for (var i = local; i < WIDTH; i += 256u) { bits = max(bits, bitcast<u32>(normed(i, r, n)) & 0x7fffffffu); }
+    for (var i = local; i < WIDTH; i += THREADS) { bits = max(bits, bitcast<u32>(normed(i, r, n)) & 0x7fffffffu); }
     partial[local] = bits;
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = THREADS / 2u; half > 0u; half >>= 1u) {
         if (local < half) { partial[local] = max(partial[local], partial[local + half]); }
         workgroupBarrier();
     }
     let undo = undo_bits(partial[0]);
     let s = scale_of(undo);
-    for (var four = local; four * 4u < WIDTH; four += 256u) {
+    for (var four = local; four * 4u < WIDTH; four += THREADS) {
         let i = four * 4u;
         let q = pack_f16(s * vec4<f32>(normed(i, r, n), normed(i + 1u, r, n), normed(i + 2u, r, n), normed(i + 3u, r, n)));
         let at = values * 4u + 2u * tile16_at(row, four, WIDTH);
@@ -127,8 +128,8 @@ fn store_f16(local: u32, row: u32, r: f32, n: u32, values: u32, factors: u32) {
 
 fn store_f32(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32) {
     for (var k = 0u; k < PER_THREAD; k++) {
-        let i = local + k * 256u;
-        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        let i = local + k * THREADS;
+        if (WIDTH % THREADS != 0u && i >= WIDTH) { break; }
         arena[offset + row * stride + i] = normed(i, r, n);
     }
 }
@@ -142,14 +143,14 @@ fn store_norm(local: u32, row: u32, r: f32, n: u32, offset: u32, stride: u32, co
     if (((FLAGS >> (10u + n)) & 1u) != 0u) { store_f32(local, row, r, n, copy, copy_stride); }
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) group: vec3<u32>) {
     let row = group.y;
     if (row >= live_rows()) { return; }
     var squares = 0.0;
     for (var k = 0u; k < PER_THREAD; k++) {
-        let i = local + k * 256u;
-        if (WIDTH % 256u != 0u && i >= WIDTH) { break; }
+        let i = local + k * THREADS;
+        if (WIDTH % THREADS != 0u && i >= WIDTH) { break; }
         let value = sum_splits(params.in0 + row * params.in0_stride + i, params.in0_stride * params.split_rows, SUMS);
         v[i] = value;
         squares += value * value;
@@ -158,7 +159,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     if (ADDS > 0u) { r = factor(local, add_norm(local, r, 0u, params.in1 + row * params.in1_stride)); }
     if (ADDS > 1u) { r = factor(local, add_norm(local, r, 1u, params.in2 + row * params.in2_stride)); }
     if ((FLAGS & KEEPS) != 0u) {
-        for (var i = local; i < WIDTH; i += 256u) { arena[params.out0 + row * params.out0_stride + i] = v[i]; }
+        for (var i = local; i < WIDTH; i += THREADS) { arena[params.out0 + row * params.out0_stride + i] = v[i]; }
     }
     if (OUTS > 0u) { store_norm(local, row, r, 0u, params.norm0_out, params.norm0_stride, params.copy0_out, params.copy0_stride); }
     if (OUTS > 1u) { store_norm(local, row, r, 1u, params.norm1_out, params.norm1_stride, params.copy1_out, params.copy1_stride); }

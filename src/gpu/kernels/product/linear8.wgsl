@@ -36,6 +36,7 @@ const ADAPTED = 4096u;  // B in `numbers`; without ADD and NORM
 override LOW: u32 = FLAGS >> 16u; // ADAPTED: A is in norm_weight, [LOW or less][K]; a power of two. 0: its result is in the arena
 override LOW_THREADS: u32 = select(1u, 256u, LOW > 0u);
 override LOW_VALUES: u32 = select(1u, 64u, LOW > 0u);
+const THREADS = 256u;
 const MAX_PARTS = 8u;
 const MAX_HEADS = 32u;
 

@@ -8,6 +8,7 @@ override LANES: u32 = 32u; // 32 or 64
 override MAX_N: u32 = 1u;  // rows of the bucket, at most 8
 override K: u32 = 256u;    // values of an input row; an override, so that loops have a constant length
 const CHUNK = 2048u;
+const THREADS = 256u;
 
 var<workgroup> shared_sum: array<f32, 256>;
 var<workgroup> out_sum: array<f32, 64>; // [output][part of its lanes], a part at least 4
