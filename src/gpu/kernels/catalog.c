@@ -109,7 +109,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_TOWER_ATTEND_LOCAL] = {"tower_attend_local", "tower/attend_local.wgsl", {"HEAD", "WINDOW"}, 0, NULL},
     [GPU_REPACK] = {"repack", "types/repack.wgsl", {NULL}, REPACKED, NULL},
     [GPU_CHOOSE_SCAN] = {"choose_scan", "choose/scan.wgsl", {NULL}, 0, NULL},
-    [GPU_CHOOSE_PICK] = {"choose_pick", "choose/pick.wgsl", {NULL}, 0, NULL},
+    [GPU_CHOOSE_PICK] = {"choose_pick", "choose/pick.wgsl", {"ROLLED"}, 0, NULL},
     [GPU_BEST] = {"best", "choose/best.wgsl", {NULL}, 0, NULL},
     /* clang-format on */
 };

@@ -41,6 +41,11 @@ bool gpu_splits_positions(const gpu_limits *limits)
     return !limits->sequential;
 }
 
+bool gpu_keeps_loops(const gpu_limits *limits)
+{
+    return limits->sequential;
+}
+
 bool gpu_joins_norms(const gpu_limits *limits)
 {
     return limits->sequential;

@@ -27,5 +27,7 @@ uint32_t gpu_split_threads(const gpu_limits *limits, uint32_t vectors);
 bool gpu_splits_positions(const gpu_limits *limits);
 /* May a kernel of up to GPU_MAX_VECTOR_ROWS rows compute everything between two products? */
 bool gpu_joins_norms(const gpu_limits *limits);
+/* Do loops with barriers stay loops, which compile faster? */
+bool gpu_keeps_loops(const gpu_limits *limits);
 
 #endif

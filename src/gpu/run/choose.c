@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/lower/forms.h"
 #include "gpu/run/internal.h"
 
 /* As choose/common.wgsl and choose/pick.wgsl lay them out, in words. */
@@ -129,11 +130,11 @@ bz_status gpu_choose_prepare(gpu_backend *b, const bz_schedule *s, bz_error *err
     gpu_chooser *c = &b->chooser;
     const uint32_t vocab = bz_plan_tensor(s->plan, s->plan->output)->cols,
                    blocks = blocks_of(vocab), rows = s->plan->rows;
-    const gpu_overrides none = {{0}};
+    const gpu_overrides none = {{0}}, rolled = {{gpu_keeps_loops(gpu_limits_of(b->g))}};
     bz_error local = {0};
     bool ok =
         (c->scan = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_SCAN, BZ_F32, none, &local)) != 0 &&
-        (c->pick = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_PICK, BZ_F32, none, &local)) != 0 &&
+        (c->pick = gpu_pipelines_get(b->pipelines, GPU_CHOOSE_PICK, BZ_F32, rolled, &local)) != 0 &&
         reserve_requests(b, 1, 64, &local) == BZ_OK;
     if (ok && rows > c->rows) {
         uint32_t *words = realloc(c->words, (size_t)rows * ANSWER_WORDS * sizeof *words);

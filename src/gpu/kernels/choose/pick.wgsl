@@ -12,6 +12,14 @@
 @group(0) @binding(3) var<storage, read_write> rows: array<u32>; // the parameter block, see common/pass
 @group(0) @binding(4) var<storage, read_write> answer: array<u32>;
 
+// Loops that contain barriers stay loops, by a bound that the compiler does not know: for a software adapter, which makes
+// a coroutine of every thread, unrolled ones take ten seconds to compile.
+override ROLLED: bool = false;
+fn no_more() -> u32 { // 0
+    if (ROLLED) { return ask[request_of(0u) + ZERO]; }
+    return 0u;
+}
+
 const DRAW = 2u; // index in rows: the uniform draw of the first choice
 
 // answer, for each choice: count, 1 if any logit is finite, the chosen token, the token of the row, (largest logit, sum) of the edited row and of the
@@ -47,7 +55,7 @@ fn scan(local: u32, mine: u32) -> u32 {
     scanned[local] = mine;
     workgroupBarrier();
     var side = 0u;
-    for (var reach = 1u; reach < 256u; reach <<= 1u) {
+    for (var reach = 1u; reach < 256u + no_more(); reach <<= 1u) {
         var x = scanned[side + local];
         if (local >= reach) { x += scanned[side + local - reach]; }
         side = 256u - side;
@@ -61,7 +69,7 @@ fn scan_weights(local: u32, mine: f32) -> u32 {
     weights[local] = mine;
     workgroupBarrier();
     var side = 0u;
-    for (var reach = 1u; reach < 256u; reach <<= 1u) {
+    for (var reach = 1u; reach < 256u + no_more(); reach <<= 1u) {
         var x = weights[side + local];
         if (local >= reach) { x += weights[side + local - reach]; }
         side = 256u - side;
@@ -85,7 +93,7 @@ fn pick(local: u32, choice: u32, tokens: bool, n: u32, want: u32) {
     low[local] = lowest;
     high[local] = highest;
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = 128u; half > no_more(); half >>= 1u) {
         if (local < half) {
             low[local] = min(low[local], low[local + half]);
             high[local] = max(high[local], high[local + half]);
@@ -101,7 +109,7 @@ fn pick(local: u32, choice: u32, tokens: bool, n: u32, want: u32) {
     if (ask[request_of(choice) + WANTED] > 1u) {
         threshold = 0u;
         ties = want;
-        for (var round = 0u; round < 4u; round++) {
+        for (var round = 0u; round < 4u + no_more(); round++) {
             let above = shift;
             shift = select(0u, shift - 8u, shift > 8u);
             let width = above - shift;
@@ -206,7 +214,7 @@ fn reduce_blocks(local: u32, choice: u32, raw: bool, at: u32) {
     }
     high[local] = highest;
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = 128u; half > no_more(); half >>= 1u) {
         if (local < half) { high[local] = max(high[local], high[local + half]); }
         workgroupBarrier();
     }
@@ -219,7 +227,7 @@ fn reduce_blocks(local: u32, choice: u32, raw: bool, at: u32) {
     }
     sum[local] = total;
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = 128u; half > no_more(); half >>= 1u) {
         if (local < half) { sum[local] += sum[local + half]; }
         workgroupBarrier();
     }
@@ -284,11 +292,15 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     let to = ask[CHOICES + 4u * choice + 1u]; // its answer
     let flags = ask[request + FLAGS];
     let want = ask[request + WANTED];
-    pick(local, choice, false, n_blocks() * (BLOCK / RUN), want);
-    run[local] = picked[local];
-    let runs = n_picked;
-    workgroupBarrier();
-    pick(local, choice, true, runs * RUN, want);
+    var items = n_blocks() * (BLOCK / RUN);
+    for (var tokens = 0u; tokens < 2u + no_more(); tokens++) {
+        pick(local, choice, tokens == 1u, items, want);
+        if (tokens == 0u) {
+            run[local] = picked[local];
+            items = n_picked * RUN;
+            workgroupBarrier();
+        }
+    }
     let count = n_picked;
     sort(local, choice, count);
     if (local < count) {
@@ -301,7 +313,7 @@ fn main(@builtin(local_invocation_index) local: u32, @builtin(workgroup_id) grou
     for (var b = local; b < n_blocks(); b += 256u) { finite |= part(choice, b, 1u).x; }
     low[local] = finite;
     workgroupBarrier();
-    for (var half = 128u; half > 0u; half >>= 1u) {
+    for (var half = 128u; half > no_more(); half >>= 1u) {
         if (local < half) { low[local] |= low[local + half]; }
         workgroupBarrier();
     }
