@@ -30,10 +30,12 @@
 static const struct {
     bool subgroups, packed_dot, matrices;
     uint32_t min, max; /* sizes of subgroups */
+    bool sequential;
 } devices[] = {
-    {false, false, false, 0, 0}, {false, true, false, 0, 0},  {true, true, false, 4, 4},
-    {true, true, false, 8, 32},  {true, true, false, 16, 16}, {true, true, true, 32, 32},
-    {true, true, false, 64, 64}, {true, true, false, 32, 64}, {true, false, false, 16, 128},
+    {false, false, false, 0, 0},     {false, true, false, 0, 0},  {true, true, false, 4, 4},
+    {true, true, false, 8, 32},      {true, true, false, 16, 16}, {true, true, true, 32, 32},
+    {true, true, false, 64, 64},     {true, true, false, 32, 64}, {true, false, false, 16, 128},
+    {true, true, false, 4, 4, true},
 };
 enum { N_DEVICES = sizeof devices / sizeof *devices };
 
@@ -52,7 +54,8 @@ static gpu_limits limits_of(int device)
                         .packed_dot = devices[device].packed_dot,
                         .subgroup_min = devices[device].min,
                         .subgroup_max = devices[device].max,
-                        .matrices = devices[device].matrices};
+                        .matrices = devices[device].matrices,
+                        .sequential = devices[device].sequential};
 }
 
 /* ---- what was found -------------------------------------------------------------------------- */
