@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/aligned.h"
 #include "support/check.h"
 #include "support/random.h"
 
@@ -344,7 +345,7 @@ static void test_to_bf16(const bz_kernels *kernels)
 static void test_dot_bf16(const bz_kernels *kernels)
 {
     begin("%s: bf16 by bf16 has the bits of its definition, for any number of rows", kernels->name);
-    float *sums = aligned_alloc(64, BZ_BF16_SUMS * sizeof *sums);
+    float *sums = aligned_new(BZ_BF16_SUMS * sizeof *sums);
     for (int round = 0; round < 240 && sums; round++) {
         const bool wild = round % 4 == 3; /* denormals, infinities and NaN too */
         const size_t k = round < 120 ? (size_t)round + 1 : 1 + random_below(4000),
@@ -379,7 +380,7 @@ static void test_dot_bf16(const bz_kernels *kernels)
         free(w);
     }
     CHECK(sums != NULL);
-    free(sums);
+    aligned_free(sums);
 
     begin("%s: one bf16 product keeps infinities and NaN", kernels->name);
     static const float bad[] = {INFINITY, -INFINITY, NAN, 3.4e38f};

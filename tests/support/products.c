@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/products.h"
+#include "support/aligned.h"
 #include "support/check.h"
 #include "support/random.h"
 
@@ -14,7 +15,7 @@ enum { N_TYPES = sizeof types / sizeof *types, MAX_ROWS = 24 };
 
 static void *room(size_t bytes)
 {
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    void *p = aligned_new((bytes + 63) / 64 * 64);
     if (!p)
         abort();
     memset(p, 0xA5, (bytes + 63) / 64 * 64);
@@ -51,7 +52,7 @@ static void few_at_a_time(product *p)
         by->rows(p->type, p->blocks, p->outputs, rows, n, p->k, p->few + r * p->outputs,
                  p->outputs);
     }
-    free(rows);
+    aligned_free(rows);
 }
 
 static void in_blocks(product *p)
@@ -71,11 +72,11 @@ static void in_blocks(product *p)
         bz_product_multiply(by, p->type, panels, count, block, p->rows, p->k, p->many + o,
                             p->outputs);
     }
-    free(panels);
-    free(block);
-    free(unpacked.m);
-    free(unpacked.s);
-    free(unpacked.q);
+    aligned_free(panels);
+    aligned_free(block);
+    aligned_free(unpacked.m);
+    aligned_free(unpacked.s);
+    aligned_free(unpacked.q);
 }
 
 /* The sum of one output in double, and of its terms' sizes. */
