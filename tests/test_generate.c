@@ -199,14 +199,19 @@ static void test_stops(const bz_model *m)
         }
         char string[16] = {0};
         memcpy(string, first.text + from, to - from);
+        if (strlen(string) < to - from) {
+            continue; /* the text of random weights may have zero bytes */
+        }
         const char *const stops[] = {"never said", string};
         o.stop = stops;
         o.n_stop = 2;
         CHECK(ask(s, &o, &second) == BZ_OK && second.finish == BZ_FINISH_STOP);
-        char *found = strstr(first.text, string);
-        CHECKF(found && second.len == (size_t)(found - first.text) &&
-                   memcmp(first.text, second.text, second.len) == 0,
-               "%s: %zu bytes", string, second.len);
+        size_t found = 0;
+        while (memcmp(first.text + found, string, to - from) != 0) {
+            found++;
+        }
+        CHECKF(second.len == found && memcmp(first.text, second.text, found) == 0,
+               "%s: %zu bytes, not %zu", string, second.len, found);
         CHECK(bz_session_get_stats(s).position == PROMPT + second.n - 1);
         crossing++;
     }
