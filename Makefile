@@ -129,7 +129,7 @@ $(B)/src/cpu/products_avxvnni.o: private FILE_FLAGS = $(call ON_X86,$(AVX2) -mav
 AVX512    = $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
 $(patsubst %,$(B)/src/cpu/%_avx512.o,products heads dot_tile): private FILE_FLAGS = $(call ON_X86,$(AVX512))
 $(B)/src/cpu/products_amx.o: private FILE_FLAGS = $(call ON_X86,$(AVX512) -mamx-tile -mamx-int8)
-$(B)/src/cpu/dot_bf16.o: private FILE_FLAGS = $(call ON_X86,$(AVX512) -mavx512bf16)
+$(B)/src/cpu/dot_bf16_avx512.o: private FILE_FLAGS = $(call ON_X86,$(AVX512) -mavx512bf16)
 $(B)/src/cpu/products_128.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS)))
 $(B)/src/cpu/products_i8mm.o: private FILE_FLAGS = $(call ON_ARM,$(DOTPROD_$(OS))+i8mm)
 

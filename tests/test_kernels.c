@@ -303,7 +303,8 @@ static float flushed(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
 }
 
-/* The definition in dot_bf16.c: 16 sums, of each step the odd values first, then their sum. */
+/* The definition in dot_bf16_avx512.c: 16 sums, of each step the odd values first, then their sum.
+ */
 static float plain_dot_bf16(const uint16_t *w, const uint16_t *x, size_t k)
 {
     float sum[16] = {0}, quarter[4];

@@ -123,7 +123,7 @@ extern const bz_kernels bz_kernels_plain;
 #if defined(__x86_64__)
 extern const bz_kernels bz_kernels_avx2, bz_kernels_avxvnni, bz_kernels_avx512,
     bz_kernels_avx512bf16, bz_kernels_amx;
-/* dot_tile_avx512.c, dot_bf16.c, heads_avx512.c */
+/* dot_tile_avx512.c, dot_bf16_avx512.c, heads_avx512.c */
 void bz_dot_tile_avx512(const float *w, size_t count, const float *x, size_t stride, size_t rows,
                         size_t k, float *out, size_t stride_out);
 void bz_to_bf16_avx512(const float *x, uint16_t *out, size_t n);
