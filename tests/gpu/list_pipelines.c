@@ -32,10 +32,11 @@ static const struct {
     uint32_t min, max; /* sizes of subgroups */
     bool sequential;
 } devices[] = {
-    {false, false, false, 0, 0},     {false, true, false, 0, 0},  {true, true, false, 4, 4},
-    {true, true, false, 8, 32},      {true, true, false, 16, 16}, {true, true, true, 32, 32},
-    {true, true, false, 64, 64},     {true, true, false, 32, 64}, {true, false, false, 16, 128},
-    {true, true, false, 4, 4, true},
+    {false, false, false, 0, 0, false},   {false, true, false, 0, 0, false},
+    {true, true, false, 4, 4, false},     {true, true, false, 8, 32, false},
+    {true, true, false, 16, 16, false},   {true, true, true, 32, 32, false},
+    {true, true, false, 64, 64, false},   {true, true, false, 32, 64, false},
+    {true, false, false, 16, 128, false}, {true, true, false, 4, 4, true},
 };
 enum { N_DEVICES = sizeof devices / sizeof *devices };
 
@@ -196,7 +197,8 @@ static void list_text(const bz_text_model *text, const uint8_t *const *bytes, co
     }
 }
 
-/* The same with an adapter of every matrix. */
+/* The same with an adapter of every matrix; the table of embeddings of a model with a canvas cannot
+ * have one. */
 static void list_adapted(const bz_model *m, const char *name)
 {
     const bz_weights *table = &m->text.weights.table;
@@ -210,7 +212,8 @@ static void list_adapted(const bz_model *m, const char *name)
     atomic_init(&a->references, 1);
     a->model = m;
     for (uint32_t i = 0; i < table->n; i++) {
-        ranks[i] = table->info[i].ne[1] > 1 ? 16 : 0;
+        const bool mixed = m->text.config.canvas && i + 1 == m->text.weights.token_embd.id;
+        ranks[i] = table->info[i].ne[1] > 1 && !mixed ? 16 : 0;
     }
     must_record(bz_adapter_make_tensors(a, ranks, &err), &err);
     must_record(bz_adapter_set_new(&set, NULL, m, &(bz_adapter_use){a, 1}, 1, &err), &err);
