@@ -117,7 +117,7 @@ def shown():
     need("LoRA adapter" in text and "rank 4, alpha 120" in text, text)
     same(json.loads(bezel("show", LORA, "--json"))["adapter"]["most_rank"], 4, "the rank")
     plan = bezel("show", PEBBLE, "--plan", "--lora", LORA)
-    need(plan.count("add_low_rank") == plan.count(" lora_a ") > 10, plan[-500:])
+    need(plan.count("add_low_rank") > plan.count(" lora_a ") > 10, plan[-500:])  # Q, K and V have one A
 
 
 with tempfile.TemporaryDirectory() as folder:
