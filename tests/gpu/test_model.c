@@ -163,9 +163,9 @@ static bool is_among(const char *name, const char *const *list)
 }
 
 /* A short run takes every preset and a block type of each kind (floats, 4 and 5 bits with minimum,
- * K types, a table of values, MXFP4): a software adapter takes seconds to compile the kernels of a
- * type, and test_kernels.c and test_experts.c load each of them and compare it with the CPU. Files
- * that differ in seed or layout are omitted: test_golden has the layouts. */
+ * K types, a table of values, MXFP4): a software adapter takes seconds to compile a GPU's kernels
+ * of a type, and test_kernels.c and test_experts.c load each of them and compare it with the CPU.
+ * Files that differ in seed or layout are omitted: test_golden has the layouts. */
 static bool in_this_run(const char *name)
 {
     static const char *const files[] = {
@@ -177,8 +177,8 @@ static bool in_this_run(const char *name)
 }
 
 /* With int8 activations and with an f16 cache a file of each kind of integers is run. A short run
- * takes three: test_kernels.c compares int8 products of every type with the CPU's, whose errors
- * test_synth.c compares with llama.cpp's for every file. */
+ * takes three, and a GPU's kernels for these only: test_kernels.c compares int8 products of every
+ * type with the CPU's, whose errors test_synth.c compares with llama.cpp's for every file. */
 static bool is_chosen(const char *name)
 {
     static const char *const all[] = {
@@ -200,6 +200,7 @@ static void test_types(void)
         char path[128], file[80];
         size_t n;
         snprintf(file, sizeof file, "%s.gguf", e.name);
+        devices_count_as(quick_run() && !is_chosen(e.name) ? DEVICES_SEQUENTIAL : DEVICES_PARALLEL);
         bz_model *m = open_on_or_fail(model_path(file), "gpu");
         snprintf(path, sizeof path, "synth/%s.all.f32", e.answer);
         float *sample = read_f32(golden_path(path), &n);
@@ -236,6 +237,7 @@ static void test_types(void)
         }
         free(sample);
     }
+    devices_count_as(DEVICES_PARALLEL);
     synth_judge_all("gpu ");
     synth_close(&f);
 }
@@ -383,12 +385,8 @@ int main(void)
     devices_keep();
     test_golden("e-like (llama.cpp layout)", golden_path("e-like/text.gguf"),
                 golden_path("e-like/golden.gguf"), false);
-    test_golden("e-like (Ollama layout)", model_path("e-like-whole.gguf"),
-                golden_path("e-like/golden.gguf"), true);
     test_golden("moe-like", golden_path("moe-like/text.gguf"), golden_path("moe-like/golden.gguf"),
                 false);
-    test_golden("moe-like (early Ollama layout)", model_path("moe-like-early.gguf"),
-                golden_path("moe-like/golden.gguf"), true);
     test_golden("dense-like", golden_path("dense-like/text.gguf"),
                 golden_path("dense-like/golden.gguf"), false);
     test_golden("unified", golden_path("unified/text.gguf"), golden_path("unified/golden.gguf"),
@@ -396,28 +394,32 @@ int main(void)
     devices_count_as(DEVICES_SEQUENTIAL);
     test_golden("e-like, sequential", golden_path("e-like/text.gguf"),
                 golden_path("e-like/golden.gguf"), false);
+    test_golden("e-like (Ollama layout), sequential", model_path("e-like-whole.gguf"),
+                golden_path("e-like/golden.gguf"), true);
     test_golden("moe-like, sequential", golden_path("moe-like/text.gguf"),
                 golden_path("moe-like/golden.gguf"), false);
+    test_golden("moe-like (early Ollama layout), sequential", model_path("moe-like-early.gguf"),
+                golden_path("moe-like/golden.gguf"), true);
     test_golden("dense-like, sequential", golden_path("dense-like/text.gguf"),
                 golden_path("dense-like/golden.gguf"), false);
     test_golden("unified, sequential", golden_path("unified/text.gguf"),
                 golden_path("unified/golden.gguf"), false);
+    test_reuse();
     devices_count_as(DEVICES_PARALLEL);
     test_baseline("e-like", golden_path("e-like/text.gguf"), golden_path("e-like/golden.gguf"));
     test_baseline("moe-like", golden_path("moe-like/text.gguf"),
                   golden_path("moe-like/golden.gguf"));
-    test_baseline("dense-like", golden_path("dense-like/text.gguf"),
-                  golden_path("dense-like/golden.gguf"));
     test_types();
     test_fusing("nano-e-f32.gguf", true);
     test_fusing("tiny-moe-q4_k_m.gguf", true);
     test_fusing("tiny-12b-q4_k_m.gguf", true);
     test_fusing("tiny-e-q4_k_m.gguf", false);
-    if (!quick_run()) {
-        test_fusing("tiny-e-q5_k_m.gguf", false);
-    }
-    test_fusing("tiny-dense-q6_k.gguf", false);
     test_fusing("nano-moe-q8_0.gguf", false);
-    test_reuse();
+    if (!quick_run()) { /* the same steps and rules with other lengths */
+        test_fusing("tiny-e-q5_k_m.gguf", false);
+        test_fusing("tiny-dense-q6_k.gguf", false);
+        test_baseline("dense-like", golden_path("dense-like/text.gguf"),
+                      golden_path("dense-like/golden.gguf"));
+    }
     return finish();
 }
