@@ -98,7 +98,8 @@ def show():
         need(missing <= {"cut", "rope_table"}, f"no dispatch for {missing}")  # the host makes the angles
         counts.append(len(got["dispatches"]))
         later = sum(len(d["later_steps"]) for d in got["dispatches"])
-        need((later > 0) == (extra == ["--rows", "64"]), f"{later} steps computed before their place in {model} {extra}")
+        # with few rows only by the kernels of a software adapter
+        need(later == 0 if "--no-fuse" in extra else later > 0 or not extra, f"{later} steps computed before their place in {model} {extra}")
         need(all("rule" in d for d in got["dispatches"] if d["steps"] > 1 or d["later_steps"]), "a fused dispatch names no rule")
         if "--no-fuse" in extra:
             need(all(d["steps"] == 1 and "rule" not in d for d in got["dispatches"]), "fused with --no-fuse")
