@@ -49,12 +49,12 @@ ARM64 = ("test_diffusion", "test_golden", "test_kernels", "test_media", "test_pr
 # In full also in `make test`: the others run on fewer inputs there, as a software adapter compiles and computes slowly.
 GPU_FULL = ("test_kernels", "test_fuse")
 GPU_ASAN = ("device", "kernels", "attend", "experts", "fuse", "faults", "ple", "diffusion", "stream", "encoder", "media")
-# In the order of their CPU time in `make test`. The other programs take less than 15 s.
-LONG = ("gpu test_model", "gpu test_faults", "gpu test_tokens", "web node test_engine", "gpu test_fuse",
-        "gpu test_diffusion", "gpu test_kernels", "gpu test_ple", "gpu test_pebble", "asan cli test_batch",
-        "gpu test_media", "gpu test_limits", "gpu test_stream", "gpu test_verbs", "native test_session",
-        "gpu test_diffusion_verbs", "web node test_goldens", "gpu test_encoder", "native lib test_convert",
-        "gpu test_loading", "web deno test_goldens", "native cli test_pebble_diffusion", "arm64 test_golden")
+# In the order of their CPU time in `make test`. The other programs take less than 20 s.
+LONG = ("gpu test_kernels", "gpu test_fuse", "gpu test_model", "web node test_engine", "web node test_goldens", "gpu test_limits",
+        "web node test_drafter", "gpu test_diffusion", "web deno test_goldens", "web node test_media", "gpu test_faults", "gpu test_adapter",
+        "gpu test_ple", "asan test_draft", "web node test_matrices", "gpu test_pebble", "gpu test_attend", "gpu test_experts",
+        "native test_session", "gpu test_batch", "web node test_package", "gpu test_media", "gpu test_encoder", "gpu test_stream",
+        "gpu test_tokens")
 # Under Wine: a few in `make test`. In full all but those that call POSIX functions themselves, or replace the allocator.
 WINDOWS = ("gguf", "files", "kernels", "http")
 NOT_ON_WINDOWS = ("adapter", "alloc", "amx", "ollama", "products", "program", "pull", "saved", "server")
