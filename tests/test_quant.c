@@ -129,6 +129,8 @@ static float value_of(bz_type type, const uint8_t *b, int i)
     case BZ_IQ4_NL: return half(b) * (float)nl[nibble32(b + 2, i)];
     case BZ_IQ4_XS: return value_iq4_xs(b, i);
     case BZ_MXFP4: return value_mxfp4(b, i);
+    case BZ_I32:
+    case BZ_I64:
     case BZ_TYPE_END: break;
     }
     return NAN;

@@ -135,6 +135,13 @@ void cpu_take_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_concat(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 void cpu_best(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 
+/* listed.c: the best of a part of the vocabulary */
+void cpu_top(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+void cpu_list_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+uint32_t cpu_tasks_listed(const cpu *c, const cpu_job *job);
+void cpu_linear_listed(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
+float cpu_best_listed(const float *z, const float *ids, uint32_t n);
+
 /* mean.c */
 void cpu_mean_rows(cpu *c, const cpu_job *job, uint32_t task, unsigned worker);
 uint32_t cpu_tasks_column_tiles(const cpu *c, const cpu_job *job);

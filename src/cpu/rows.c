@@ -171,11 +171,15 @@ void cpu_best(cpu *c, const cpu_job *job, uint32_t row, unsigned worker)
     const bz_step *s = job->step;
     const float *z = cpu_row(c, s->in[0], row);
     const uint32_t cols = cpu_info(c, s->in[0])->cols;
-    float top = -FLT_MAX;
+    float top = -FLT_MAX, *out = cpu_row(c, s->out[0], row) + s->width;
+    if (s->in[1].id) {
+        *out = cpu_best_listed(z, cpu_row(c, s->in[1], row), cols);
+        return;
+    }
     uint32_t best = 0;
     for (uint32_t i = 0; i < cols; i++) { /* NaN is never greater */
         best = z[i] > top ? i : best;
         top = z[i] > top ? z[i] : top;
     }
-    cpu_row(c, s->out[0], row)[s->width] = (float)best;
+    *out = (float)best;
 }

@@ -10,7 +10,7 @@
 #include "base/os.h"
 #include "cpu/products.h"
 
-enum { COLUMN_TILE = 2048 };
+enum { COLUMN_TILE = 2048, LISTED_TILE = 128 };
 
 typedef struct needs {
     size_t arena, shared; /* bytes; `shared` of them hold what other plans left */
@@ -59,6 +59,14 @@ static bool add_step(cpu *c, bz_schedule *s, const bz_step *step, rounded *have,
     case BZ_OP_MEAN_ROWS: job.run = cpu_mean_rows; break;
     case BZ_OP_CONCAT: job.run = cpu_concat; break;
     case BZ_OP_BEST: job.run = cpu_best; break;
+    case BZ_OP_TOP: job.run = cpu_top; break;
+    case BZ_OP_LIST_ROWS: job.run = cpu_list_rows; break;
+    case BZ_OP_LINEAR_LISTED:
+        job.run = cpu_linear_listed;
+        job.tasks = cpu_tasks_listed;
+        job.tile = LISTED_TILE;
+        need_scratch(need, (size_t)bz_weight_of(plan->weights, step->w[0])->ne[0]);
+        break;
     case BZ_OP_KV_WRITE: job.run = cpu_kv_write; break;
     case BZ_OP_ROPE: job.run = cpu_rope; break;
     case BZ_OP_EXPERT_SUM: job.run = cpu_expert_sum; break;

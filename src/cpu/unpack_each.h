@@ -28,6 +28,8 @@ static void unpack(bz_type type, const void *blocks, bz_w8 out, size_t n)
     case BZ_F32:
     case BZ_F16:
     case BZ_BF16:
+    case BZ_I32:
+    case BZ_I64:
     case BZ_TYPE_END: break; /* not quantized */
     }
 }

@@ -32,8 +32,8 @@ static const bz_type_info types[BZ_TYPE_END] = {
     [BZ_IQ4_XS] = {"IQ4_XS", 256, 136, true},
     [24] = {"I8", 1, 1, false},
     [25] = {"I16", 1, 2, false},
-    [26] = {"I32", 1, 4, false},
-    [27] = {"I64", 1, 8, false},
+    [BZ_I32] = {"I32", 1, 4, false},
+    [BZ_I64] = {"I64", 1, 8, false},
     [28] = {"F64", 1, 8, false},
     [29] = {"IQ1_M", 256, 56, false},
     [BZ_BF16] = {"BF16", 1, 2, true},
@@ -303,6 +303,8 @@ void bz_dequantize(bz_type type, const void *blocks, float *out, size_t n)
     case BZ_IQ4_NL: EACH_BLOCK(bz_block_q4_0, 32, iq4_nl); break;
     case BZ_IQ4_XS: EACH_BLOCK(bz_block_iq4_xs, 256, iq4_xs); break;
     case BZ_MXFP4: EACH_BLOCK(bz_block_mxfp4, 32, mxfp4); break;
+    case BZ_I32:
+    case BZ_I64:
     case BZ_TYPE_END: break;
     }
 }

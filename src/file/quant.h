@@ -26,6 +26,8 @@ typedef enum bz_type {
     BZ_Q6_K = 14,
     BZ_IQ4_NL = 20,
     BZ_IQ4_XS = 23,
+    BZ_I32 = 26, /* tables of ids */
+    BZ_I64 = 27,
     BZ_BF16 = 30,
     BZ_MXFP4 = 39,
     BZ_TYPE_END = 48 /* above every known id: size of tables indexed by type */
@@ -41,6 +43,11 @@ typedef struct bz_type_info {
 /* NULL for an unknown id. Includes the integer types and unsupported block types (IQ1/IQ2/IQ3, TQ,
  * NVFP4, Q8_1, Q8_K, ...), so that messages can name them. */
 const bz_type_info *bz_type_of(uint32_t id);
+
+static inline bool bz_type_is_ids(bz_type type)
+{
+    return type == BZ_I32 || type == BZ_I64;
+}
 
 /* Bytes of a row of n values; n is a multiple of the block size. */
 size_t bz_row_bytes(bz_type type, uint64_t n);

@@ -51,13 +51,14 @@ static bool is_matrix(const bz_weight_info *w, uint64_t in, uint64_t out)
     return w && w->ne[0] == in && w->ne[1] == out && w->ne[2] == 1;
 }
 
-/* Whether the weight's bytes hold its shape: whole blocks in every row, and no overflow. */
-static bool bytes_fit(const bz_weight_info *w)
+/* Whether the weight's bytes hold its shape: whole blocks in every row, and no overflow. ids: it is
+ * a table of integers. */
+static bool bytes_fit(const bz_weight_info *w, bool ids)
 {
     uint64_t row, bytes;
     const bz_type_info *type = bz_type_of((uint32_t)w->type);
-    if (!type || !type->runs || !w->ne[0] || !w->ne[1] || !w->ne[2] ||
-        w->ne[0] % type->block_values) {
+    if (!type || !(ids ? bz_type_is_ids(w->type) : type->runs) || !w->ne[0] || !w->ne[1] ||
+        !w->ne[2] || w->ne[0] % type->block_values) {
         return false;
     }
     return !__builtin_mul_overflow(w->ne[0] / type->block_values, (uint64_t)type->block_bytes,
@@ -181,6 +182,25 @@ static uint64_t experts_of(const step_view *v, bz_tensor t)
     return 0;
 }
 
+/* What the numbers in tensor t, which a top or list_rows writes, are less than; 0: neither does. */
+static uint64_t numbers_of(const step_view *v, bz_tensor t, bz_op op)
+{
+    for (size_t i = v->at; i > 0; i--) {
+        const bz_step *s = &v->p->steps[i - 1];
+        if (s->op == op && s->out[0].id == t.id) {
+            const bz_weight_info *w = s->w[0].id ? bz_weight_of(v->p->weights, s->w[0]) : NULL;
+            return w ? w->ne[0] * w->ne[1] : cols_of(v->p, s->in[0]);
+        }
+    }
+    return 0;
+}
+
+/* The number of tokens that a best chooses from. */
+static uint64_t tokens_of(const step_view *v, const bz_step *s)
+{
+    return s->in[1].id ? numbers_of(v, s->in[1], BZ_OP_LIST_ROWS) : cols_of(v->p, s->in[0]);
+}
+
 /* Rows of the logits whose ids are in tensor t; 0: no step writes ids there, or they differ. */
 static uint64_t rows_of_best(const step_view *v, bz_tensor t)
 {
@@ -188,7 +208,7 @@ static uint64_t rows_of_best(const step_view *v, bz_tensor t)
     for (size_t i = 0; i < v->at; i++) {
         const bz_step *s = &v->p->steps[i];
         if (s->out[0].id == t.id) {
-            const uint64_t cols = s->op == BZ_OP_BEST ? cols_of(v->p, s->in[0]) : 0;
+            const uint64_t cols = s->op == BZ_OP_BEST ? tokens_of(v, s) : 0;
             if (!cols || (rows && rows != cols)) {
                 return 0;
             }
@@ -303,9 +323,40 @@ static problem best(const step_view *v)
     if (v->x > 1u << 24) {
         return "its ids are no whole numbers of f32";
     }
+    if (v->s->in[1].id && (v->y != v->x || !tokens_of(v, v->s))) {
+        return "its logits are not those of a list";
+    }
     return v->s->width < v->out && same_rows(v, v->s->in[0], v->s->out[0])
                ? NULL
                : "its output has no such column";
+}
+
+static problem top(const step_view *v)
+{
+    return v->out <= v->x && v->x <= 1u << 24 && same_rows(v, v->s->in[0], v->s->out[0])
+               ? NULL
+               : "it selects more than there are";
+}
+
+static problem list_rows(const step_view *v)
+{
+    const bz_weight_info *w = v->w;
+    if (!w || w->ne[2] != 1 || numbers_of(v, v->s->in[0], BZ_OP_TOP) != w->ne[1] ||
+        w->ne[0] > (1u << 24) / w->ne[1]) {
+        return "its table has another shape than what selects its rows";
+    }
+    return v->out == v->x * w->ne[0] && same_rows(v, v->s->in[0], v->s->out[0])
+               ? NULL
+               : "its output has another size";
+}
+
+static problem linear_listed(const step_view *v)
+{
+    return v->w && is_matrix(v->w, v->x, numbers_of(v, v->s->in[1], BZ_OP_LIST_ROWS)) &&
+                   v->y == v->out && same_rows(v, v->s->in[0], v->s->out[0]) &&
+                   same_rows(v, v->s->in[1], v->s->out[0])
+               ? NULL
+               : "its matrix has another shape than its input and its list";
 }
 
 static problem embed(const step_view *v)
@@ -349,6 +400,9 @@ static problem check_op(const step_view *v)
     case BZ_OP_MEAN_ROWS: return take_rows(v);
     case BZ_OP_CONCAT: return concat(v);
     case BZ_OP_BEST: return best(v);
+    case BZ_OP_TOP: return top(v);
+    case BZ_OP_LIST_ROWS: return list_rows(v);
+    case BZ_OP_LINEAR_LISTED: return linear_listed(v);
     case BZ_OP_SOFTCAP:
     case BZ_OP_READ_KEPT:
     case BZ_OP_CLAMP:
@@ -400,6 +454,7 @@ static void needs(const bz_step *s, unsigned *inputs, unsigned *outputs)
     case BZ_OP_CONCAT:
     case BZ_OP_ROPE:
     case BZ_OP_EXPERT_LINEAR:
+    case BZ_OP_LINEAR_LISTED:
     case BZ_OP_ADD_LOW_RANK:
     case BZ_OP_SOFT_EMBED:
     case BZ_OP_LOCAL_SUM: *inputs = 2; break;
@@ -456,7 +511,7 @@ static problem check_step(step_view *v)
         return "its weight does not exist";
     }
     v->w = s->w[0].id ? bz_weight_of(v->p->weights, s->w[0]) : NULL;
-    if (v->w && !bytes_fit(v->w)) {
+    if (v->w && !bytes_fit(v->w, s->op == BZ_OP_LIST_ROWS)) {
         return "the bytes of its weight do not hold its shape";
     }
     const problem bad = check_tensors(v);

@@ -394,10 +394,42 @@ void bz_share(bz_plan *p, bz_tensor x, bz_tensor shared, const char *name)
 void bz_best(bz_plan *p, bz_tensor logits, uint32_t columns, uint32_t column, bz_tensor *ids,
              const char *name)
 {
+    bz_best_listed(p, logits, BZ_NO_TENSOR, columns, column, ids, name);
+}
+
+void bz_best_listed(bz_plan *p, bz_tensor logits, bz_tensor listed, uint32_t columns,
+                    uint32_t column, bz_tensor *ids, const char *name)
+{
     *ids = ids->id ? *ids : bz_output_like(p, logits, columns);
+    bz_push_step(p, (bz_step){.op = BZ_OP_BEST,
+                              .name = name,
+                              .in = {logits, listed},
+                              .out = {*ids},
+                              .width = column});
+}
+
+bz_tensor bz_top(bz_plan *p, bz_tensor x, uint32_t count, const char *name)
+{
+    bz_tensor out = bz_output_like(p, x, count);
+    bz_push_step(p, (bz_step){.op = BZ_OP_TOP, .name = name, .in = {x}, .out = {out}});
+    return out;
+}
+
+bz_tensor bz_list_rows(bz_plan *p, bz_tensor x, bz_weight table, const char *name)
+{
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, x) * bz_weight_size(p, table, 0, name));
     bz_push_step(
-        p,
-        (bz_step){.op = BZ_OP_BEST, .name = name, .in = {logits}, .out = {*ids}, .width = column});
+        p, (bz_step){.op = BZ_OP_LIST_ROWS, .name = name, .in = {x}, .w = {table}, .out = {out}});
+    return out;
+}
+
+bz_tensor bz_linear_listed(bz_plan *p, bz_tensor x, bz_tensor listed, bz_weight w, const char *name)
+{
+    bz_tensor out = bz_output_like(p, x, bz_cols_of(p, listed));
+    bz_push_step(
+        p, (bz_step){
+               .op = BZ_OP_LINEAR_LISTED, .name = name, .in = {x, listed}, .w = {w}, .out = {out}});
+    return out;
 }
 
 bz_tensor bz_embed_best(bz_plan *p, bz_tensor ids, uint32_t column, bz_weight table, float scale,

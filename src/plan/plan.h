@@ -72,8 +72,15 @@ typedef struct bz_cache {
     X(MEAN_ROWS, "mean_rows")           /* m rows: mean of the rows of x from bz_rows.out[r] on,   \
                                            as many as its text has */                              \
     X(CONCAT, "concat")                 /* x, then y */                                            \
-    X(BEST, "best")                     /* out[width] = id of the greatest x, the first of equals  \
-                                           [width] */                                              \
+    X(BEST, "best")                     /* out[width] = id of the greatest x, the first of equals; \
+                                           with ids y that is y[i] of the greatest x[i], the       \
+                                           lowest of equals  [width] */                            \
+    X(TOP, "top")                       /* out[i] = number of the i-th greatest x; the first of    \
+                                           equals comes first */                                   \
+    X(LIST_ROWS, "list_rows")           /* out = w.row(x[0]), w.row(x[1]), ..., whole numbers; w   \
+                                           holds integers less than the number of its values       \
+                                           [w] */                                                  \
+    X(LINEAR_LISTED, "linear_listed")   /* out[i] = sum_j w[y[i]][j] * x[j]  [w] */                \
     X(LOGIT_STATS, "logit_stats")       /* out.row(first_row + r) = enum bz_logit_stat of logits   \
                                            x.row(r)  [first_row] */                                \
     X(SOFT_EMBED, "soft_embed")         /* out.row(first_row + r) = scale * sum_v p_v w.row(v),    \
@@ -326,6 +333,15 @@ void bz_best(bz_plan *p, bz_tensor logits, uint32_t columns, uint32_t column, bz
              const char *name);
 bz_tensor bz_embed_best(bz_plan *p, bz_tensor ids, uint32_t column, bz_weight table, float scale,
                         const char *name);
+/* The best of a part of the vocabulary: top of n groups x [n][groups] -> [n][count], list_rows of
+ * table [ids of a group, groups] -> listed [n][ids], linear_listed with their rows of w ->
+ * logits [n][ids], best_listed. */
+bz_tensor bz_top(bz_plan *p, bz_tensor x, uint32_t count, const char *name);
+bz_tensor bz_list_rows(bz_plan *p, bz_tensor x, bz_weight table, const char *name);
+bz_tensor bz_linear_listed(bz_plan *p, bz_tensor x, bz_tensor listed, bz_weight w,
+                           const char *name);
+void bz_best_listed(bz_plan *p, bz_tensor logits, bz_tensor listed, uint32_t columns,
+                    uint32_t column, bz_tensor *ids, const char *name);
 /* A tensor [n][cols] that keeps its values from pass to pass. */
 bz_tensor bz_kept_tensor(bz_plan *p, uint32_t cols);
 bz_tensor bz_read_kept(bz_plan *p, bz_tensor kept, const char *name);

@@ -26,6 +26,10 @@ uint64_t bz_step_weight_bytes(const bz_plan *p, const bz_step *s)
     }
     switch (s->op) {
     case BZ_OP_EMBED: return p->rows * (w->size / w->ne[1]);
+    case BZ_OP_LIST_ROWS:
+        return (uint64_t)p->rows * bz_plan_tensor(p, s->in[0])->cols * (w->size / w->ne[1]);
+    case BZ_OP_LINEAR_LISTED:
+        return (uint64_t)p->rows * bz_plan_tensor(p, s->out[0])->cols * (w->size / w->ne[1]);
     case BZ_OP_EXPERT_LINEAR: return w->size / w->ne[2] * (slots < w->ne[2] ? slots : w->ne[2]);
     case BZ_OP_EXPERT_SUM: return w->size / w->ne[0] * (slots < w->ne[0] ? slots : w->ne[0]);
     default: return w->size;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cpu/kernels.h"
+#include "gpu/kernels/layout.h"
 #include "support/check.h"
 #include "support/devices.h"
 #include "support/golden.h"
@@ -360,6 +361,78 @@ static void test_best(void)
     print_worst();
 }
 
+/* The best of the tokens of some groups: numbers of groups around those of a workgroup, ids of one
+ * and of two words, an output head in several bindings. Groups may be equally good, and tokens. */
+static void test_listed(bz_type type)
+{
+    static const struct {
+        uint32_t groups, each, top;
+        bz_type ids;
+        bool equal;
+    } cases[] = {{1, 1, 1, BZ_I32, false},     {3, 7, 2, BZ_I64, false},
+                 {65, 40, 64, BZ_I32, false},  {300, 4, 33, BZ_I64, false},
+                 {2048, 3, 32, BZ_I32, false}, {130, 24, 32, BZ_I32, true}};
+    enum { N = sizeof cases / sizeof *cases, COMPARED = 3 };
+    const uint32_t k = bz_type_of((uint32_t)type)->block_values == 1 ? 77 : 256;
+    begin("top, list_rows, linear_listed %s, best of a list", bz_type_of((uint32_t)type)->name);
+    memory_weights w = {0};
+    bz_weight x = weights_random(&w, BZ_F32, k, 4, 1), groups[N], ids[N], head[N],
+              zero = weights_values(&w, (float[]){0}, 1, 1);
+    for (int i = 0; i < N; i++) {
+        groups[i] = weights_random(&w, BZ_F32, k, cases[i].groups, 1);
+        ids[i] = weights_ids(&w, cases[i].ids, cases[i].each, cases[i].groups);
+        head[i] = weights_random(&w, type, k, (uint64_t)cases[i].groups * cases[i].each, 1);
+    }
+    gpu_limits small = parity_limits();
+    small.max_binding = 1 << 18;         /* several pieces */
+    if (!gpu_layout_of(type).repacked) { /* repacking is not folded */
+        small.max_workgroups = 300;
+    }
+    for (int limited = 0; limited < 2; limited++) {
+        parity p;
+        bool open = parity_open(
+            &p, &w, &(parity_options){.f32_cache = true, .limits = limited ? &small : NULL});
+        for (int i = 0; open && i < COMPARED * N; i++) {
+            const int c = i / COMPARED;
+            const bool one_row = i % COMPARED == 0;
+            bz_plan *plan = parity_plan(&p, one_row ? 1 : 4);
+            bz_tensor z = bz_embed(plan, x, 1, "x"), best = BZ_NO_TENSOR;
+            bz_tensor list = bz_linear(plan, z, groups[c], "groups");
+            list = cases[c].equal ? bz_scale(plan, list, zero, "equal_groups") : list;
+            list = bz_top(plan, list, cases[c].top, "top");
+            list = bz_list_rows(plan, list, ids[c], "list");
+            bz_tensor y = bz_linear_listed(plan, z, list, head[c], "y");
+            if (one_row) {
+                y = cases[c].equal ? bz_scale(plan, y, zero, "equal_tokens") : y;
+                bz_best_listed(plan, y, list, 2, 1, &best, "best");
+                best = bz_columns(plan, best, 1, 1);
+            }
+            const bool sums = i % COMPARED == 1;
+            parity_run r = parity_prepare(&p, plan, one_row ? best : sums ? y : list);
+            parity_check(&p, &r, &(parity_pass){.n = one_row ? 1 : 3},
+                         sums ? sum_of(k) : (bound){.absolute = 0}, "%s: %u of %u groups of %u%s",
+                         one_row ? "best"
+                         : sums  ? "logits"
+                                 : "list",
+                         cases[c].top, cases[c].groups, cases[c].each,
+                         limited ? ", small bindings" : "");
+            parity_release(&p, &r);
+        }
+        parity_close(&p);
+    }
+    weights_free(&w);
+    print_worst();
+}
+
+static void test_lists(void)
+{
+    for (int t = 0; t < N_TYPES; t++) {
+        if (wants(types[t])) {
+            test_listed(types[t]);
+        }
+    }
+}
+
 /* ---- rotation ----------------------------------------------------------------------------------
  */
 
@@ -424,8 +497,10 @@ static void test_rope(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} groups[] = {{"linear", test_linears},          {"embed", test_embed}, {"norm", test_norms},
-              {"elementwise", test_elementwise}, {"best", test_best},   {"rope", test_rope}};
+} groups[] = {{"linear", test_linears}, {"embed", test_embed},
+              {"norm", test_norms},     {"elementwise", test_elementwise},
+              {"best", test_best},      {"rope", test_rope},
+              {"list", test_lists}};
 
 int main(int argc, char **argv)
 {

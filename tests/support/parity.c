@@ -73,6 +73,18 @@ bz_weight weights_values(memory_weights *w, const float *values, uint64_t k, uin
     return weight;
 }
 
+bz_weight weights_ids(memory_weights *w, bz_type type, uint64_t each, uint64_t groups)
+{
+    bz_weight weight = add_weight(w, type, each, groups, 1);
+    uint8_t *bytes = bytes_of(w, weight);
+    const uint64_t n = each * groups, size = bz_row_bytes(type, 1);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t id = (i * 7919 + 5) % n; /* a prime that does not divide n */
+        memcpy(bytes + i * size, &id, size);
+    }
+    return weight;
+}
+
 void weights_free(memory_weights *w)
 {
     for (uint32_t i = 0; i < w->table.n; i++) {

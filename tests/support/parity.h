@@ -34,6 +34,9 @@ bz_weight weights_wild(memory_weights *w, bz_type type, uint64_t k, uint64_t out
  * the others. k: times 32. */
 bz_weight weights_exact8(memory_weights *w, uint64_t k, uint64_t rows);
 bz_weight weights_values(memory_weights *w, const float *values, uint64_t k, uint64_t outputs);
+/* A table [groups][each] of integers of that type, in which every number less than groups * each
+ * occurs once. */
+bz_weight weights_ids(memory_weights *w, bz_type type, uint64_t each, uint64_t groups);
 void weights_free(memory_weights *w);
 
 /* ---- two back ends ----------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_LINEAR_EACH_32] = {"linear_each_32", "product/linear_each.wgsl", {"ROWS", "K"}, ANY, "eight=type.aligned|type.unpack run=product/run_halves"},
     [GPU_LINEAR_ROW] = {"linear_row", "product/linear_row.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
     [GPU_LINEAR_ANY] = {"linear_any", "product/linear_any.wgsl", {"LANES", "MAX_N"}, ANY, NULL},
+    [GPU_LINEAR_LISTED] = {"linear_listed", "product/linear_listed.wgsl", {NULL}, ANY, NULL},
     [GPU_LINEAR_TILE] = {"linear_tile", "product/linear_tile.wgsl", {NULL}, ANY, EVEN_TILE},
     [GPU_LINEAR_TILE_ANY] = {"linear_tile_any", "product/linear_tile.wgsl", {NULL}, ANY, ANY_TILE},
     [GPU_LINEAR_SHORT] = {"linear_short", "product/linear_short.wgsl", {NULL}, ANY, EVEN_TILE " " EVEN_RUN " " ROWS},
@@ -110,7 +111,9 @@ static const gpu_kernel_info infos[GPU_N_KERNELS] = {
     [GPU_REPACK] = {"repack", "types/repack.wgsl", {NULL}, REPACKED, NULL},
     [GPU_CHOOSE_SCAN] = {"choose_scan", "choose/scan.wgsl", {NULL}, 0, NULL},
     [GPU_CHOOSE_PICK] = {"choose_pick", "choose/pick.wgsl", {"ROLLED"}, 0, NULL},
-    [GPU_BEST] = {"best", "choose/best.wgsl", {NULL}, 0, NULL},
+    [GPU_BEST] = {"best", "choose/best.wgsl", {"LISTED"}, 0, NULL},
+    [GPU_TOP] = {"top", "choose/top.wgsl", {NULL}, 0, NULL},
+    [GPU_LIST_ROWS] = {"list_rows", "choose/list_rows.wgsl", {NULL}, 0, NULL},
     /* clang-format on */
 };
 

@@ -22,6 +22,7 @@ typedef enum gpu_kernel {
     GPU_LINEAR_EACH_32, /* the same, a row may end with half a run */
     GPU_LINEAR_ROW,     /* few rows, even shapes */
     GPU_LINEAR_ANY,     /* few rows, any shape */
+    GPU_LINEAR_LISTED,  /* outputs of a list */
     GPU_LINEAR_TILE,    /* more than 64 rows, even shapes */
     GPU_LINEAR_TILE_ANY,
     GPU_LINEAR_SHORT, /* 9 to 64 rows, even shapes */
@@ -95,6 +96,8 @@ typedef enum gpu_kernel {
     GPU_CHOOSE_SCAN, /* end of a pass: keys, maxima, sums */
     GPU_CHOOSE_PICK, /* candidates and a token */
     GPU_BEST,        /* the token of the greatest logit */
+    GPU_TOP,         /* numbers of the greatest values */
+    GPU_LIST_ROWS,   /* rows of a table of ids */
     GPU_N_KERNELS
 } gpu_kernel;
 

@@ -29,7 +29,8 @@
     F(S, u32, cols, "values of an output row; products: outputs")                                  \
     F(S, u32, logit_rows, "1: rows are those that want logits, not all of the pass")
 
-/* linear_wide, linear_row, linear_any, the tile kernels, linear_matrix, expert_linear, split_sum */
+/* linear_wide, linear_row, linear_any, linear_listed, the tile kernels, linear_matrix,
+ * expert_linear, split_sum */
 #define GPU_PRODUCT_PARAMS(F, S)                                                                   \
     GPU_COMMON_PARAMS(F, S)                                                                        \
     F(S, u32, k, "values of an input row")                                                         \
@@ -208,11 +209,13 @@
     F(S, u32, first_row, "of the table in this binding")                                           \
     F(S, u32, row_count, "rows of the table in this binding")
 
-/* best */
+/* best, top, list_rows */
 #define GPU_DRAFT_PARAMS(F, S)                                                                     \
     GPU_COMMON_PARAMS(F, S)                                                                        \
-    F(S, u32, vocab, "logits")                                                                     \
-    F(S, u32, draft, "its number in the parameter block")
+    F(S, u32, vocab, "logits; list_rows: values of the table")                                     \
+    F(S, u32, draft, "its number in the parameter block")                                          \
+    F(S, u32, row_values, "list_rows: values of a row of the table")                               \
+    F(S, u32, value_words, "list_rows: words of a value")
 
 /* tower_*: vision and audio encoders */
 #define GPU_TOWER_PARAMS(F, S)                                                                     \

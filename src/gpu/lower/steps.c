@@ -20,6 +20,7 @@ enum {
     OP_MEAN_ROWS,
     OP_CONCAT
 };                                                        /* OP of elementwise.wgsl */
+enum { TOP_THREADS = 64 };                                /* of top, one for each value */
 enum { EACH_RUN = 64, EACH_ROWS = 4, EACH_OUTPUTS = 64 }; /* of linear_each, of a workgroup */
 enum { SEVERAL_PER_THREAD = 1 << 20 };        /* values: with more, a thread computes several */
 enum { MAX_EXPERTS = 1024, MAX_CHOSEN = 64 }; /* of route.wgsl */
@@ -95,6 +96,11 @@ static void lower_pieces(builder *x, gpu_kernel kernel)
             d.x = divide_up(piece->rows, 4 * 64 / overrides.value[0]);
             fold(x, &d);
             break;
+        case GPU_LINEAR_LISTED:
+            d.x = divide_up(p->cols, 4);
+            fold(x, &d);
+            d.z = x->rows;
+            break;
         default: /* GPU_EXPERT_LINEAR */
             p->cols = (uint32_t)w->ne[1];
             p->slots = x->step->experts_used;
@@ -133,7 +139,37 @@ static void best(builder *x)
     d.params.draft.vocab = bz_plan_tensor(x->plan, x->step->in[0])->cols;
     d.params.draft.draft = x->step->width;
     d.params.out0 += x->step->width;
-    gpu_emit(x, GPU_BEST, BZ_F32, (gpu_overrides){{0}}, d);
+    gpu_emit(x, GPU_BEST, BZ_F32, (gpu_overrides){{x->step->in[1].id != 0}}, d);
+}
+
+static void top(builder *x)
+{
+    gpu_dispatch d = {.params = gpu_params_of(x, x->step), .z = x->rows};
+    d.params.draft.vocab = bz_plan_tensor(x->plan, x->step->in[0])->cols;
+    d.x = divide_up(d.params.draft.vocab, TOP_THREADS);
+    fold(x, &d);
+    gpu_emit(x, GPU_TOP, BZ_F32, (gpu_overrides){{0}}, d);
+}
+
+static void list_rows(builder *x)
+{
+    const bz_weight_info *w = bz_weight_of(x->in->weights->table, x->step->w[0]);
+    if (gpu_pieces_of(x->in->weights, x->step->w[0]).n != 1) {
+        gpu_lower_fail(x, BZ_UNSUPPORTED_MODEL,
+                       "The tensor %s is larger than this GPU binds at once. Run the model on the "
+                       "CPU.",
+                       w->name);
+        return;
+    }
+    gpu_dispatch d = {.params = gpu_params_of(x, x->step),
+                      .weights = gpu_bind_weight(x, x->step->w[0]),
+                      .z = x->rows};
+    d.params.draft.vocab = (uint32_t)(w->ne[0] * w->ne[1]);
+    d.params.draft.row_values = (uint32_t)w->ne[0];
+    d.params.draft.value_words = bz_type_of((uint32_t)w->type)->block_bytes / 4;
+    d.x = divide_up(d.params.cols, 64);
+    fold(x, &d);
+    gpu_emit(x, GPU_LIST_ROWS, BZ_F32, (gpu_overrides){{0}}, d);
 }
 
 /* embed from a table whose rows are fetched from the file */
@@ -342,6 +378,9 @@ void gpu_lower_step(builder *x)
     case BZ_OP_READ_KEPT: elementwise(x, OP_READ_KEPT); break;
     case BZ_OP_CONCAT: elementwise(x, OP_CONCAT); break;
     case BZ_OP_BEST: best(x); break;
+    case BZ_OP_TOP: top(x); break;
+    case BZ_OP_LIST_ROWS: list_rows(x); break;
+    case BZ_OP_LINEAR_LISTED: lower_pieces(x, GPU_LINEAR_LISTED); break;
     case BZ_OP_RMS_NORM: gpu_lower_norm(x, s); break;
     case BZ_OP_ROPE: rope(x); break;
     case BZ_OP_ROUTE: route(x); break;

@@ -66,7 +66,9 @@ size_t bz_gpu_profile(bz_backend *backend, const bz_schedule *s, uint32_t positi
             lines[at].dispatches++;
             lines[at].microseconds += ns[i] / 1e3;
             lines[at].weight_bytes += d->kernel == GPU_EMBED || d->kernel == GPU_EMBED_SLOTS ||
-                                              d->kernel == GPU_EMBED_BEST
+                                              d->kernel == GPU_EMBED_BEST ||
+                                              d->kernel == GPU_LIST_ROWS ||
+                                              d->kernel == GPU_LINEAR_LISTED
                                           ? 0
                                           : d->weights.at.size;
         }

@@ -1,7 +1,9 @@
 // uses: params.draft common/pass_layout common/arena
-// best: the id of the greatest logit, the first of equals, as a whole number in f32, and as draft number `draft` in the
+// best: the id of the greatest logit, the lowest of equals, as a whole number in f32, and as draft number `draft` in the
 // parameter block, where a pass that verifies drafts finds it.
-// in0: [1][vocab]; out0: one value. One workgroup.
+// in0: [1][vocab]; in1: the ids of the logits, whole numbers in f32, if they are those of a list; out0: one value. One
+// workgroup.
+override LISTED: u32 = 0u; // 1: in1 has the ids
 @group(0) @binding(1) var<storage, read_write> rows: array<u32>; // the parameter block, see common/pass
 
 var<workgroup> high: array<f32, 256>;
@@ -14,9 +16,11 @@ fn main(@builtin(local_invocation_index) local: u32) {
     var best = 0u;
     for (var v = local; v < params.vocab; v += 256u) {
         let x = arena[z + v]; // NaN is never greater
-        if (x > top) {
+        var id = v;
+        if (LISTED == 1u) { id = u32(arena[params.in1 + v]); }
+        if (x > top || (x == top && id < best)) {
             top = x;
-            best = v;
+            best = id;
         }
     }
     high[local] = top;
