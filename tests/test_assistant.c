@@ -1,10 +1,11 @@
-/* Drafters: the reference's drafts, and files that do not fit their model. */
+/* Drafters: the reference's drafts, clusters of tokens, and files that do not fit their model. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/os.h"
 #include "session/session.h"
 #include "support/check.h"
+#include "support/clusters.h"
 #include "support/drafter.h"
 #include "support/edited.h"
 #include "support/forward.h"
@@ -46,6 +47,54 @@ static const edit edits[] = {
      "The tensor blk.2.attn_q.weight has shape [64, 640, 1, 1]; [64, 512, 1] is expected."},
     {"another vocabulary", SET_ROWS, "token_embd.weight", 700, NULL, BAD,
      "The tensor token_embd.weight has shape [64, 700, 1, 1]; [64, 768, 1] is expected."},
+};
+
+#define CENTROIDS "masked_embd_centroids.weight"
+#define ORDERING  "masked_embd_ordering"
+
+/* With 48 clusters of 16 tokens. */
+static const edit cluster_edits[] = {
+    {"as they are", NOTHING, "", 0, NULL, BZ_OK, NULL},
+    {"no centroids", DROP_TENSOR, CENTROIDS, 0, NULL, BAD,
+     "The tensor masked_embd_centroids.weight is missing."},
+    {"no ordering", DROP_TENSOR, ORDERING, 0, NULL, BAD,
+     "The tensor masked_embd_ordering is missing."},
+    {"another width", SET_COLS, CENTROIDS, 32, NULL, BAD,
+     "The tensor masked_embd_centroids.weight has shape [32, 48, 1, 1]; [64, 0, 1] is expected."},
+    {"clusters of a part of a token", SET_ROWS, CENTROIDS, 50, NULL, BAD,
+     "The tensor masked_embd_centroids.weight has 50 rows, but 768 tokens do not divide into as "
+     "many clusters."},
+    {"more clusters than tokens", SET_ROWS, CENTROIDS, 1536, NULL, BAD,
+     "The tensor masked_embd_centroids.weight has 1536 rows, but 768 tokens do not divide into as "
+     "many clusters."},
+    {"one cluster", SET_ROWS, CENTROIDS, 1, NULL, BZ_OK, NULL},
+    {"clusters of one token", SET_ROWS, CENTROIDS, 768, NULL, BZ_OK, NULL},
+    {"fewer ids than tokens", SET_COLS, ORDERING, 767, NULL, BAD,
+     "The tensor masked_embd_ordering has shape [767, 1, 1, 1]; [768, 1, 1] is expected."},
+    {"ids that are no integers", SET_TYPE, ORDERING, BZ_F32, NULL, BZ_UNSUPPORTED_MODEL,
+     "The tensor masked_embd_ordering has type F32; ids must be I32 or I64."},
+    {"centroids that are integers", SET_TYPE, CENTROIDS, BZ_I32, NULL, BZ_UNSUPPORTED_MODEL,
+     "The tensor masked_embd_centroids.weight has type I32, which Bezel does not run."},
+};
+
+/* Ids past the last token, in the bytes of the file. */
+static const struct {
+    const char *title;
+    bz_type type;
+    unsigned element;
+    int64_t id;
+    const char *expected;
+} id_edits[] = {
+    {"the last token", BZ_I32, 767, 767, NULL},
+    {"the token after the last", BZ_I32, 767, 768,
+     "The tensor masked_embd_ordering holds 768, which is no token of the model (element 767)."},
+    {"a negative id", BZ_I32, 3, -1,
+     "The tensor masked_embd_ordering holds -1, which is no token of the model (element 3)."},
+    {"a negative id of 64 bits", BZ_I64, 3, -2,
+     "The tensor masked_embd_ordering holds -2, which is no token of the model (element 3)."},
+    {"an id that is one in its low word", BZ_I64, 0, (1ll << 32) + 5,
+     "The tensor masked_embd_ordering holds 4294967301, which is no token of the model (element "
+     "0)."},
 };
 
 /* Opens a model of a file with a drafter in memory. */
@@ -97,6 +146,69 @@ static void test_files(void)
                "%s: %s", others[i], err.text);
     }
     golden_close(&from);
+}
+
+static void must_say(bz_status code, const char *expected, const gguf_build *b)
+{
+    bz_error err = {0};
+    const bz_status status =
+        open_with(golden_path("dense-like/text.gguf"), b->bytes, b->size, &err);
+    CHECKF(status == code, "status %s: %s", bz_status_name(status), err.text);
+    CHECKF(expected ? strstr(err.text, expected) != NULL : !err.text[0], "says: %s", err.text);
+}
+
+static void test_cluster_files(void)
+{
+    char drafter[300];
+    gguf_build whole, b;
+    bz_error err = {0};
+    uint64_t at_least;
+    snprintf(drafter, sizeof drafter, "%s", golden_path("assistant/assistant.gguf"));
+    build_clustered(&whole, drafter, &(cluster_options){.clusters = 48, .ids = BZ_I32});
+    golden from = {.map.data = whole.bytes};
+    CHECK(bz_gguf_parse(&from.gguf, whole.bytes, whole.size, whole.size, &at_least, &err) ==
+          BZ_GGUF_DONE);
+    for (size_t i = 0; i < sizeof cluster_edits / sizeof *cluster_edits; i++) {
+        const edit *e = &cluster_edits[i];
+        begin("clusters: %s", e->title);
+        build_edited(&b, &from, e);
+        must_say(e->code, e->expected, &b);
+        gb_free(&b);
+    }
+    bz_gguf_free(&from.gguf);
+    gb_free(&whole);
+    for (size_t i = 0; i < sizeof id_edits / sizeof *id_edits; i++) {
+        const unsigned each = id_edits[i].type == BZ_I64 ? 8 : 4;
+        begin("clusters: %s", id_edits[i].title);
+        build_clustered(&b, drafter, &(cluster_options){.clusters = 48, .ids = id_edits[i].type});
+        CHECK(bz_gguf_parse(&from.gguf, b.bytes, b.size, b.size, &at_least, &err) == BZ_GGUF_DONE);
+        const size_t at = bz_gguf_find_tensor(&from.gguf, ORDERING)->offset;
+        gb_set(&b, at + id_edits[i].element * each, each, (uint64_t)id_edits[i].id);
+        bz_gguf_free(&from.gguf);
+        must_say(id_edits[i].expected ? BZ_BAD_FILE : BZ_OK, id_edits[i].expected, &b);
+        gb_free(&b);
+    }
+}
+
+static void test_clusters(void)
+{
+    static const struct {
+        const char *title;
+        cluster_options o;
+    } cases[] = {
+        {"48 clusters", {.clusters = 48, .ids = BZ_I32}},
+        {"48 clusters, files that are read", {.clusters = 48, .ids = BZ_I64, .by_reads = true}},
+        {"768 clusters of one token, ids of 64 bits", {.clusters = 768, .ids = BZ_I64}},
+        {"no more clusters than are looked through", {.clusters = 24, .ids = BZ_I64}},
+        {"tokens that are all equally good", {.clusters = 48, .ids = BZ_I32, .equal_head = true}},
+        {"clusters that are all equally good",
+         {.clusters = 48, .ids = BZ_I32, .equal_centroids = true}},
+    };
+    const bz_session_options exact = {.size = sizeof exact, .exact = true, .threads = 3};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin("drafts: %s", cases[i].title);
+        check_clusters(NULL, &exact, &cases[i].o, 1e-4);
+    }
 }
 
 static void test_requests(void)
@@ -151,7 +263,9 @@ int main(void)
     begin("drafts of the reference");
     check_assistant(NULL, &(bz_session_options){.size = sizeof(bz_session_options), .exact = true},
                     1e-3);
+    test_clusters();
     test_files();
+    test_cluster_files();
     test_requests();
     return finish();
 }

@@ -7,6 +7,7 @@
 
 #include "session/draft.h"
 #include "support/check.h"
+#include "support/clusters.h"
 #include "support/forward.h"
 #include "support/golden.h"
 
@@ -51,10 +52,11 @@ static bz_status go_on(bz_session *s, const bz_generate_options *o, answer *a, b
 
 static answer plain, drafted;
 static bz_draft_kind kind; /* of the drafts that are tested */
+static bool clusters;      /* the drafter chooses from half of the tokens */
 
 static void begin_with(const char *what)
 {
-    begin("%s %s", kind == BZ_DRAFT_MODEL ? "drafter:" : "lookup:", what);
+    begin("%s: %s", kind == BZ_DRAFT_LOOKUP ? "lookup" : clusters ? "clusters" : "drafter", what);
 }
 
 /* The answer to a prompt, and one more token after it from what the session then holds. */
@@ -380,5 +382,11 @@ int main(void)
         test_distribution(m);
     }
     bz_model_free(m);
+    clustered c;
+    clusters = true;
+    open_clustered(&c, golden_path(PEBBLE), drafter,
+                   &(cluster_options){.clusters = 64, .ids = BZ_I32}, NULL);
+    test_texts(c.m);
+    close_clustered(&c);
     return finish();
 }

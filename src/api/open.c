@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/little.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "session/constraint.h"
@@ -143,7 +144,7 @@ static bool is_vector(const bz_weight_info *w)
 
 static bool is_needed_in_memory(const bz_model *m, const bz_weight_info *w)
 {
-    return !m->gpu || is_vector(w);
+    return !m->gpu || is_vector(w) || bz_type_is_ids(w->type);
 }
 
 /* A text of the header, terminated; "" where there is none. NULL: no memory. */
@@ -263,6 +264,24 @@ static bz_progress step_weights(open_job *j, bz_need *need)
     return BZ_JOB_AGAIN;
 }
 
+/* Tables of ids hold tokens. */
+static bool check_ids(const bz_weight_info *w, const uint8_t *bytes, uint64_t vocab, bz_error *err)
+{
+    const size_t each = bz_row_bytes(w->type, 1);
+    for (uint64_t k = 0; k < w->ne[0] * w->ne[1]; k++) {
+        const uint8_t *at = bytes + k * each;
+        const uint64_t id = each == 8 ? bz_le64(at) : bz_le32(at);
+        if (id >= vocab) {
+            bz_fail(err, BZ_BAD_FILE,
+                    "The tensor %s holds %lld, which is no token of the model (element %llu).",
+                    w->name, each == 8 ? (long long)id : (long long)(int32_t)id,
+                    (unsigned long long)k);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Norms and scales are small and affect everything: a NaN there is a damaged file, better reported
  * now than as a numeric error after the first token. */
 static bz_progress step_check(open_job *j, bz_need *need)
@@ -270,6 +289,10 @@ static bz_progress step_check(open_job *j, bz_need *need)
     const bz_model *m = j->model;
     for (uint32_t i = 0; i < m->text.weights.table.n; i++) {
         const bz_weight_info *w = &m->text.weights.table.info[i];
+        if (bz_type_is_ids(w->type) &&
+            !check_ids(w, m->weight_bytes[i], m->text.config.vocab, &need->error)) {
+            return BZ_JOB_ERROR;
+        }
         if (!is_vector(w)) {
             continue;
         }

@@ -7,6 +7,9 @@
  *     z = RMS(x)
  *     draft = the best of head z,   u = post_projection z,   e = embed(draft) * sqrt(b)
  *
+ * Where the file has clusters of tokens, only those of the 32 with the greatest centroid z are
+ * among the best.
+ *
  * A sliding layer sees one position more than the model's own: the window's positions before the
  * one before the token. */
 #include "model/assistant.h"
@@ -19,6 +22,8 @@
 #include "model/record.h"
 
 #define ARCH "gemma4-assistant"
+
+enum { CLUSTERS = 32 }; /* that are looked through, as in the reference implementation */
 
 bool bz_assistant_knows(bz_str architecture)
 {
@@ -154,6 +159,32 @@ static void bind_layer(bz_binder *b, const bz_text_model *net, uint32_t i)
                                                          1, "blk.%u.layer_output_scale.weight", i)};
 }
 
+/* Clusters of tokens, all of one size. The ids are checked once they are in memory (api/open.c). */
+static void bind_clusters(bz_binder *b, bz_assistant *a, uint64_t vocab)
+{
+    static const char centroids[] = "masked_embd_centroids.weight",
+                      ordering[] = "masked_embd_ordering";
+    if (!bz_bind_has(b, centroids) && !bz_bind_has(b, ordering)) {
+        return;
+    }
+    a->centroids = bz_bind(b, 0, a->net.config.width, 0, 1, centroids);
+    a->ordering = bz_bind(b, BZ_BIND_IDS, vocab, 1, 1, ordering);
+    if (b->failed) {
+        return;
+    }
+    const uint64_t clusters = bz_weight_of(b->table, a->centroids)->ne[1];
+    if (vocab % clusters) {
+        bz_bind_refuse(b, BZ_BAD_FILE,
+                       "The tensor %s has %llu rows, but %llu tokens do not divide into as many "
+                       "clusters.",
+                       centroids, (unsigned long long)clusters, (unsigned long long)vocab);
+        return;
+    }
+    bz_weight_info *info = &b->table->info[a->ordering.id - 1];
+    info->ne[0] = vocab / clusters;
+    info->ne[1] = clusters;
+}
+
 static void bind(bz_binder *b, bz_assistant *a, const bz_text_model *m)
 {
     bz_text_weights *w = &a->net.weights;
@@ -172,6 +203,7 @@ static void bind(bz_binder *b, bz_assistant *a, const bz_text_model *m)
     }
     a->pre_projection = bz_bind(b, 0, 2 * width, d, 1, "nextn.pre_projection.weight");
     a->post_projection = bz_bind(b, 0, d, width, 1, "nextn.post_projection.weight");
+    bind_clusters(b, a, m->config.vocab);
 }
 
 bz_status bz_assistant_new(bz_assistant **out, bz_text_model *m, const bz_files *files,
@@ -210,6 +242,23 @@ bz_status bz_assistant_new(bz_assistant **out, bz_text_model *m, const bz_files 
 
 /* ---- passes -------------------------------------------------------------------------------- */
 
+/* Draft k of `count`: the best token for z. */
+static void choose(bz_plan *p, const bz_assistant *a, bz_tensor z, uint32_t count, uint32_t k,
+                   bz_tensor *ids)
+{
+    const bz_weight head = a->net.weights.token_embd;
+    if (!a->centroids.id) {
+        bz_best(p, bz_linear(p, z, head, "draft_head"), count, k, ids, "draft");
+        return;
+    }
+    const uint32_t clusters = bz_weight_size(p, a->centroids, 1, "draft_centroids");
+    bz_tensor top = bz_linear(p, z, a->centroids, "draft_centroids");
+    top = bz_top(p, top, clusters < CLUSTERS ? clusters : CLUSTERS, "draft_clusters");
+    const bz_tensor listed = bz_list_rows(p, top, a->ordering, "draft_list");
+    bz_best_listed(p, bz_linear_listed(p, z, listed, head, "draft_head"), listed, count, k, ids,
+                   "draft");
+}
+
 bz_status bz_assistant_record(const bz_text_model *m, uint32_t count, bz_plan **out, bz_error *err)
 {
     const bz_assistant *a = m->assistant;
@@ -235,7 +284,7 @@ bz_status bz_assistant_record(const bz_text_model *m, uint32_t count, bz_plan **
         }
         p->layer = -1;
         x = bz_rms_norm(p, x, w->output_norm, net->config.width, net->config.eps, "draft_norm");
-        bz_best(p, bz_linear(p, x, w->token_embd, "draft_head"), count, k, &ids, "draft");
+        choose(p, a, x, count, k, &ids);
         if (k + 1 < count) {
             state = bz_linear(p, x, a->post_projection, "draft_post");
             token = bz_embed_best(p, ids, k, m->weights.token_embd, scale, "draft_embed");

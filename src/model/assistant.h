@@ -12,6 +12,8 @@ typedef struct bz_assistant {
                                   caches are the model's */
     bz_weight pre_projection;  /* [2 b, d] */
     bz_weight post_projection; /* [d, b] */
+    bz_weight centroids;       /* [d, clusters]; none: drafts are chosen from all tokens */
+    bz_weight ordering;        /* [tokens of a cluster, clusters], their ids */
 } bz_assistant;
 
 bool bz_assistant_knows(bz_str architecture);

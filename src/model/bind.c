@@ -109,7 +109,13 @@ bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_
         return BZ_NO_WEIGHT;
     }
     const bz_type_info *type = bz_type_of(t->type);
-    if (!type->runs || ((flags & BZ_BIND_VECTOR) && t->type != BZ_F32)) {
+    if (flags & BZ_BIND_IDS) {
+        if (!bz_type_is_ids(info.type)) {
+            bz_bind_refuse(b, BZ_UNSUPPORTED_MODEL,
+                           "The tensor %s has type %s; ids must be I32 or I64.", name, type->name);
+            return BZ_NO_WEIGHT;
+        }
+    } else if (!type->runs || ((flags & BZ_BIND_VECTOR) && t->type != BZ_F32)) {
         bz_bind_refuse(b, BZ_UNSUPPORTED_MODEL,
                        flags & BZ_BIND_VECTOR
                            ? "The tensor %s has type %s; norms and scales must be F32."

@@ -5,7 +5,11 @@
 #include "file/files.h"
 #include "plan/weights.h"
 
-enum { BZ_BIND_OPTIONAL = 1, BZ_BIND_VECTOR = 2 /* must be F32 */ };
+enum {
+    BZ_BIND_OPTIONAL = 1,
+    BZ_BIND_VECTOR = 2, /* must be F32 */
+    BZ_BIND_IDS = 4     /* must be integers */
+};
 
 typedef struct bz_binder {
     bz_weights *table;

@@ -364,7 +364,8 @@ static void describe_towers(file *f, const shape *s)
     }
 }
 
-/* A drafter of that model, whose layers read the cache of its first one. */
+/* A drafter of that model, whose layers read the cache of its first one; with option 64 with
+ * clusters of tokens. */
 static void describe_drafter(file *f, const shape *s, uint64_t vocab)
 {
     enum { LAYERS = 2, D = 32, FFN = 32 };
@@ -391,6 +392,15 @@ static void describe_drafter(file *f, const shape *s, uint64_t vocab)
     add(f, "", -1, "output_norm.weight", BZ_F32, D, 1, 1);
     add(f, "nextn.", -1, "pre_projection.weight", BZ_F16, 2 * width, D, 1);
     add(f, "nextn.", -1, "post_projection.weight", BZ_F16, D, width, 1);
+    if (s->options & 64) {
+        uint64_t clusters = 48; /* or the next smaller number that divides the vocabulary */
+        while (vocab % clusters) {
+            clusters--;
+        }
+        add(f, "", -1, "masked_embd_centroids.weight", BZ_F16, D, clusters, 1);
+        add(f, "", -1, "masked_embd_ordering", s->options & 128 ? BZ_I64 : BZ_I32, vocab, 1, 1);
+        f->tensors[f->n_tensors - 1].fill = FILL_ZERO; /* ids */
+    }
     for (int i = 0; i < LAYERS; i++) {
         char name[NAME];
         for (size_t n = 0; n < sizeof norms / sizeof *norms; n++) {

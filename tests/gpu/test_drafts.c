@@ -6,6 +6,7 @@
 
 #include "session/session.h"
 #include "support/check.h"
+#include "support/clusters.h"
 #include "support/devices.h"
 #include "support/drafter.h"
 #include "support/forward.h"
@@ -75,7 +76,7 @@ static const char rules[] = "root ::= \"a \" (\"fox \" | \"bear \")+ \"end\"";
 
 /* Every way in which a pass ends: lists of the device, with the drafts there or read by the host;
  * rows of logits, where penalties depend on drafted tokens or a grammar allows none of a list. */
-static void test_answers(const bz_model *m, bz_session *s, bz_draft_kind kind)
+static void test_answers(const bz_model *m, bz_session *s, bz_draft_kind kind, const char *name)
 {
     static answer plain, drafted;
     int32_t ids[MAX_PROMPT];
@@ -104,7 +105,7 @@ static void test_answers(const bz_model *m, bz_session *s, bz_draft_kind kind)
                                  .log_probs = cases[i].log_probs,
                                  .grammar = cases[i].grammar,
                                  .draft = BZ_DRAFT_OFF};
-        begin("gpu %s: %s", kind == BZ_DRAFT_MODEL ? "drafter" : "lookup", cases[i].name);
+        begin("gpu %s: %s", name, cases[i].name);
         ask(s, ids, n, &o, &plain);
         o.draft = kind;
         o.drafts = cases[i].drafts;
@@ -122,6 +123,32 @@ static void test_answers(const bz_model *m, bz_session *s, bz_draft_kind kind)
     bz_grammar_free(g);
 }
 
+/* Clusters of tokens against float64, with ids of one and of two words, and ties; and a text, where
+ * the drafts are chosen from half of the tokens. */
+static void test_clusters(const bz_session_options *exact, const char *drafter)
+{
+    static const cluster_options cases[] = {
+        {.clusters = 48, .ids = BZ_I32, .by_reads = true},
+        {.clusters = 24, .ids = BZ_I64},
+        {.clusters = 768, .ids = BZ_I32, .equal_head = true},
+        {.clusters = 48, .ids = BZ_I64, .equal_centroids = true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *device = i % 2 ? "gpu-baseline" : "gpu";
+        begin("%s drafts: %u clusters%s%s", device, cases[i].clusters,
+              cases[i].equal_head ? ", equal tokens" : "",
+              cases[i].equal_centroids ? ", equal clusters" : "");
+        check_clusters(device, exact, &cases[i], 1e-3);
+    }
+    clustered c;
+    open_clustered(&c, golden_path(PEBBLE), drafter,
+                   &(cluster_options){.clusters = 64, .ids = BZ_I32}, "gpu");
+    bz_session *s = session_or_fail(c.m, exact);
+    test_answers(c.m, s, BZ_DRAFT_MODEL, "clusters");
+    bz_session_free(s);
+    close_clustered(&c);
+}
+
 int main(void)
 {
     const bz_session_options exact = {.size = sizeof exact, .exact = true};
@@ -137,9 +164,10 @@ int main(void)
     snprintf(drafter, sizeof drafter, "%s", golden_path(DRAFTER));
     bz_model *m = open_with_drafter_or_fail(golden_path(PEBBLE), drafter, "gpu");
     bz_session *s = session_or_fail(m, &exact);
-    test_answers(m, s, BZ_DRAFT_MODEL);
-    test_answers(m, s, BZ_DRAFT_LOOKUP);
+    test_answers(m, s, BZ_DRAFT_MODEL, "drafter");
+    test_answers(m, s, BZ_DRAFT_LOOKUP, "lookup");
     bz_session_free(s);
     bz_model_free(m);
+    test_clusters(&exact, drafter);
     return finish();
 }

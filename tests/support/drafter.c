@@ -50,7 +50,7 @@ static void on_trace(void *user, const bz_step *step, int output, const void *va
     compare(w, name, values, cols);
 }
 
-static bz_status draft(bz_session *s, uint32_t count, bz_error *err)
+bz_status run_draft(bz_session *s, uint32_t count, bz_error *err)
 {
     bz_status status = bz_session_start_draft(s, count, err);
     for (bz_pass_state state = BZ_PASS_AGAIN; status == BZ_OK && state != BZ_PASS_DONE;) {
@@ -77,7 +77,7 @@ void check_assistant(const char *device, const bz_session_options *o, double bou
     s->tokens[s->n] = *start;
     watch w = {.g = &g, .bound = bound};
     s->backend->set_trace(s->backend, on_trace, &w);
-    CHECKF(draft(s, DRAFTS, &err) == BZ_OK, "%s", err.text);
+    CHECKF(run_draft(s, DRAFTS, &err) == BZ_OK, "%s", err.text);
     s->backend->set_trace(s->backend, NULL, NULL);
     CHECKF(w.seen == DRAFTS * 4 + DRAFTS - 1, "%u tensors compared", w.seen);
     for (uint32_t traced = 0; traced < 2; traced++) { /* then without the trace, fused */
@@ -87,7 +87,7 @@ void check_assistant(const char *device, const bz_session_options *o, double bou
                    s->tokens[s->n + 1 + i], *want);
             s->tokens[s->n + 1 + i] = -1;
         }
-        CHECKF(traced || draft(s, DRAFTS, &err) == BZ_OK, "%s", err.text);
+        CHECKF(traced || run_draft(s, DRAFTS, &err) == BZ_OK, "%s", err.text);
     }
     CHECK(s->n == n);
     bz_session_free(s);
