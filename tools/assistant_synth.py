@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Write a drafter (gemma4-assistant) with seeded random values for a model.
 
-  assistant_synth.py MODEL.gguf OUT.gguf [--type q4_0|q8_0|...] [--width N --heads N --ffn N --seed N]
+  assistant_synth.py MODEL.gguf OUT.gguf [--type q4_0|q8_0|...] [--width N --heads N --ffn N --clusters N --seed N]
 
 Its drafts are as good as chance: it is for measuring what drafting and verifying cost. The defaults are the published drafters' of E2B
-and E4B; 12B, 26B and 31B have --width 1024 --ffn 8192 and --heads 16 (31B: 32).
+and E4B without their clusters of tokens (--clusters 2048); 12B, 26B and 31B have --width 1024 --ffn 8192 and --heads 16 (31B: 32).
 """
 import argparse
+
+import numpy as np
 
 import gguf_io as g
 
@@ -31,6 +33,7 @@ def main(argv=None):
     ap.add_argument("--width", type=int, default=256)
     ap.add_argument("--heads", type=int, default=4)
     ap.add_argument("--ffn", type=int, default=2048)
+    ap.add_argument("--clusters", type=int, default=0)
     ap.add_argument("--seed", default="1")
     a = ap.parse_args(argv)
     base, w = g.Reader(a.model), g.Writer()
@@ -64,6 +67,12 @@ def main(argv=None):
     vector("output_norm.weight", d, 1)
     matrix("nextn.pre_projection.weight", 2 * out, d)
     matrix("nextn.post_projection.weight", d, out)
+    if a.clusters:
+        if vocab % a.clusters:
+            ap.error(f"{vocab} tokens do not divide into {a.clusters} clusters")
+        matrix("masked_embd_centroids.weight", d, a.clusters)
+        order = np.argsort(g.random_normal(g.seed_of(a.seed, "ordering"), 0, vocab)).astype("<i4")
+        w.tensor("masked_embd_ordering", "i32", [vocab], lambda: [order.tobytes()])
     for i, sliding in enumerate(PATTERN):
         head = kv["gemma4.attention.key_length" + ("_swa" if sliding else "")]
         q = a.heads * head

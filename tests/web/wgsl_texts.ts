@@ -102,11 +102,12 @@ export async function testWgslTexts(gpu: GPU): Promise<void> {
             for (const options of make) {
                 await run("/usr/bin/python3", options);
             }
-            const [e2b = "", drafter = ""] = ["e2b.gguf", "drafter.gguf"].map((name) => join(folder, name));
+            const [e2b = "", drafter = "", clusters = ""] = ["e2b.gguf", "drafter.gguf", "clusters.gguf"].map((name) => join(folder, name));
             await run("/usr/bin/python3", ["tools/assistant_synth.py", e2b, drafter, "--type", "q4_0"]);
+            await run("/usr/bin/python3", ["tools/assistant_synth.py", e2b, clusters, "--type", "q4_0", "--clusters", "80"]);
             const small = process.env.BEZEL_QUICK ? ["tiny-e-q4_k_m", "tiny-moe-q4_k_m"] : ["tiny-e-q4_k_m", "tiny-moe-q4_k_m", "tiny-e-iq4_xs", "tiny-e-q8_0", "tiny-dense-q6_k"];
             const models = [...make.map(([, , path = ""]) => path), ...small.map((name) => `${MODELS}/${name}.gguf`)];
-            models.push(`${e2b},${drafter}`, `${GOLDEN}/dense-like/text.gguf,${GOLDEN}/assistant/assistant.gguf`);
+            models.push(`${e2b},${drafter}`, `${e2b},${clusters}`, `${GOLDEN}/dense-like/text.gguf,${GOLDEN}/assistant/assistant.gguf`);
             models.push(`${GOLDEN}/e-like/text.gguf,${GOLDEN}/e-like/mmproj.gguf`, `${GOLDEN}/diffusion/text.gguf`,
                 ...["embedding", "embedding2"].map((name) => `${GOLDEN}/${name}/text.gguf`));
             const { stdout } = await run("build/tests/gpu/list_pipelines", models, { maxBuffer: 64 << 20 });
@@ -121,6 +122,7 @@ export async function testWgslTexts(gpu: GPU): Promise<void> {
             checkEqual(errors.slice(0, 3), [], `errors, ${errors.length} of ${pipelines.length}`);
             check(pipelines.length > 500, `only ${pipelines.length} pipelines`);
             check(pipelines.some(({ kernel }) => kernel === "best"), "no drafter was lowered");
+            check(pipelines.some(({ kernel }) => kernel === "linear_listed"), "no drafter with clusters was lowered");
             const one = pipelines.find(({ kernel }) => kernel === "attend_tile") as Pipeline;
             check((await pipelineError({ ...one, constants: { ...one.constants, THREADS: 2048 } })) !== "", "a workgroup that is too large is not reported");
             check((await pipelineError({ ...one, constants: { ...one.constants, NOTHING: 1 } })) !== "", "a constant that the kernel has not is not reported");
