@@ -71,8 +71,9 @@ static const edit cluster_edits[] = {
     {"clusters of one token", SET_ROWS, CENTROIDS, 768, NULL, BZ_OK, NULL},
     {"fewer ids than tokens", SET_COLS, ORDERING, 767, NULL, BAD,
      "The tensor masked_embd_ordering has shape [767, 1, 1, 1]; [768, 1, 1] is expected."},
-    {"ids that are no integers", SET_TYPE, ORDERING, BZ_F32, NULL, BZ_UNSUPPORTED_MODEL,
-     "The tensor masked_embd_ordering has type F32; ids must be I32 or I64."},
+    {"ids as floats, which are left alone", SET_TYPE, ORDERING, BZ_F32, NULL, BZ_OK, NULL},
+    {"ids that are no integers", SET_TYPE, ORDERING, BZ_F16, NULL, BZ_UNSUPPORTED_MODEL,
+     "The tensor masked_embd_ordering has type F16; ids must be I32 or I64."},
     {"centroids that are integers", SET_TYPE, CENTROIDS, BZ_I32, NULL, BZ_UNSUPPORTED_MODEL,
      "The tensor masked_embd_centroids.weight has type I32, which Bezel does not run."},
 };

@@ -159,12 +159,15 @@ static void bind_layer(bz_binder *b, const bz_text_model *net, uint32_t i)
                                                          1, "blk.%u.layer_output_scale.weight", i)};
 }
 
-/* Clusters of tokens, all of one size. The ids are checked once they are in memory (api/open.c). */
+/* Clusters of tokens, all of one size. The ids are checked once they are in memory (api/open.c).
+ * Older converters may have written them as floats: then the whole head is used, which finds the
+ * same draft or a better one. */
 static void bind_clusters(bz_binder *b, bz_assistant *a, uint64_t vocab)
 {
     static const char centroids[] = "masked_embd_centroids.weight",
                       ordering[] = "masked_embd_ordering";
-    if (!bz_bind_has(b, centroids) && !bz_bind_has(b, ordering)) {
+    const bool present = bz_bind_has(b, centroids) || bz_bind_has(b, ordering);
+    if (!present || bz_bind_type(b, ordering) == BZ_F32) {
         return;
     }
     a->centroids = bz_bind(b, 0, a->net.config.width, 0, 1, centroids);

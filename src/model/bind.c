@@ -39,6 +39,13 @@ bool bz_bind_has(const bz_binder *b, const char *format, ...)
     return find(b, name, &file) != NULL;
 }
 
+bz_type bz_bind_type(const bz_binder *b, const char *name)
+{
+    size_t file;
+    const bz_gguf_tensor *t = find(b, name, &file);
+    return t ? (bz_type)t->type : BZ_TYPE_END;
+}
+
 bz_weight bz_bind_add(bz_weights *ws, const bz_weight_info *info)
 {
     if (ws->n == ws->cap) {

@@ -27,6 +27,8 @@ bz_weight bz_bind(bz_binder *b, int flags, uint64_t cols, uint64_t rows, uint64_
 /* Appends an entry; its name is copied. BZ_NO_WEIGHT: out of memory. */
 bz_weight bz_bind_add(bz_weights *table, const bz_weight_info *info);
 bool bz_bind_has(const bz_binder *b, const char *format, ...) BZ_PRINTF(2, 3);
+/* The type of the tensor of that name; BZ_TYPE_END: there is none. */
+bz_type bz_bind_type(const bz_binder *b, const char *name);
 /* Reports the first error; used also for errors that are not about one tensor. */
 void bz_bind_refuse(bz_binder *b, bz_status code, const char *format, ...) BZ_PRINTF(3, 4);
 void bz_bind_free(bz_weights *table);
