@@ -14,7 +14,7 @@ WEB_SRC  = $(call of_system,wasm,$(ALL_LIB_SRC))
 WEB_OBJ  = $(WEB_SRC:%.c=build/web/obj/%.o) build/web/obj/gen/wgsl.o
 WEB_ALL_CFLAGS = $(WEB_CFLAGS) $(FILE_SIZE) $(STD) $(WARNINGS) -Iinclude -Isrc -I. -Itests -MMD -MP
 # What runs once per model, plan or request, and the masks of grammars, are compiled for size: a page downloads the module.
-COMPILED_SMALL = api encoder file gpu/device gpu/kernels gpu/lower grammar model plan session
+COMPILED_SMALL = api encoder file gpu/device gpu/kernels gpu/lower gpu/run grammar model plan session wasm
 $(foreach f,$(COMPILED_SMALL),build/web/obj/src/$(f)/%.o build/web/mt/src/$(f)/%.o): private FILE_SIZE = -Os
 # Debian packages of what is linked into the module.
 WEB_LIBRARIES = wasi-libc libclang-rt-19-dev-wasm32
