@@ -381,7 +381,7 @@ def check_wgsl():
     need(b"fn dot_unit(" in answer("show", "--wgsl", "linear8", "q4_k"), "no section of the block type")
     need("nonsense" in sentence("show", "--wgsl", "nonsense", code=2)[0], "an unknown kernel")
     need("Q4_K" in sentence("show", "--wgsl", "linear8", code=2)[0], "a kernel without its block type")
-    need("Q4_K" in sentence("show", "--wgsl", "linear8", "F32", code=2)[0], "a block type that it has not")
+    need("Q4_K" in sentence("show", "--wgsl", "linear8", "F16", code=2)[0], "a block type that it has not")
     need("Q4_K" in sentence("show", "--wgsl", "combine", "Q4_K", code=2)[0], "a block type for nothing")
     sentence("show", "--wgsl", "linear8", "Q4_K", "more", code=2)
     texts = json.loads(answer("show", "--wgsl", "--json"))
