@@ -88,7 +88,7 @@ static void test_vectors(void)
             const bz_embedder_options o = {
                 .size = sizeof o, .exact = ways[i].exact, .threads = 2, .kernels = ways[i].kernels};
             begin("%s%s", files[f].what, ways[i].what);
-            check_vectors(&g, m, &o, !ways[i].exact && files[f].bf16 ? 1e-2 : 1e-5);
+            check_vectors(&g, m, &o, !ways[i].exact && files[f].bf16 ? 5e-3 : 1e-5);
         }
         begin("%s: inner tensors", files[f].what);
         check_inside(&g, m, 1 + m->text.config.layers + (m->text.config.ple_width == 0));
